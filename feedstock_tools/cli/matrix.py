@@ -145,7 +145,7 @@ def _simulated(
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(settings.times) if settings.times else {}
-    rows = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
+    rows = with_times(planned.on_hosts().todo, times, time_of(settings.default_time) if settings.default_time else None)
     found = courses(rows, hosts, settings.seed)
     if named and (left_out := found[0].left_out):
         titles = _titles(planned)

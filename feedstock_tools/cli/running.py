@@ -137,12 +137,12 @@ def build_on_fleet(
     with Link(fleet, run_name(workspace)) as link:
         builders = _builders(link, fleet, twice=build_twice is not None)
         terminal.say(f"Fleet {fleet.name}, run {link.run}: {builders}")
-        planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs).without_shared()
+        planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs).on_hosts(builders.present)
         left_out = _without_host(workspace, named, planned, builders.hosts)
         if left_out:
             _say_all(terminal, text.left_out_notes(left_out, planned.titles, _ON_FLEET))
             kept = [configuration for configuration in chosen if configuration.name not in left_out]
-            planned = agenda(workspace, kept, Capacity.of_machine(), builders.jobs).without_shared()
+            planned = agenda(workspace, kept, Capacity.of_machine(), builders.jobs).on_hosts(builders.present)
         _say_all(terminal, text.channel_notes(planned))
         _say_all(terminal, text.again_notes(planned))
         if planned.todo:
@@ -486,7 +486,7 @@ def _compared(
     with verifying.second_workspace(workspace) as where:
         for phase in verifying.phases(result, rows):
             planned = verifying.second_agenda(where, repetition.chosen, result, phase, built_on, capacity, jobs)
-            planned = planned if repetition.hosts is None else planned.without_shared()
+            planned = planned if repetition.hosts is None else planned.on_hosts()
             reasons = repetition.without_other_host(planned)
             for row, reason in reasons.items():
                 terminal.say(f"Not built a second time: {row}: {reason}")

@@ -28,6 +28,9 @@ from feedstock_tools.reading import read_bytes
 #: The name of the ledger's file: a folder that has one is a folder of artifacts.
 LEDGER = "ledger.sqlite"
 
+#: The file in the folder of a shared build that makes it complete (`builds/runs/shared.py`).
+SEAL = "sealed.json"
+
 #: The file in a private folder that names its row and its owner, as long as a build uses it.
 _OWNED = ".row.json"
 
@@ -41,6 +44,11 @@ _LARGEST = 256 << 20
 def channel_folder(built_on: ChannelProperties) -> str:
     """The folder of the output channel for packages that are built on some channels, within the artifacts folder."""
     return f"built-on-{built_on.origin}" if built_on.made_here else "."
+
+
+def kept_name(identity: str) -> str:
+    """The name of the folder of a shared build, by its identity in the ledger."""
+    return identity[:12]
 
 
 #: The folders of output channels, and those of them that are not the artifacts folder itself.
@@ -117,7 +125,12 @@ class Artifacts:
 
     def shared(self, identity: str) -> Path:
         """The folder of a shared build, by its identity in the ledger."""
-        return self.shared_builds / identity[:12]
+        return self.shared_builds / kept_name(identity)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The names of the shared builds that are complete."""
+        return frozenset(file.parent.name for file in self.shared_builds.glob(f"*/{SEAL}"))
 
     @property
     def shared_builds(self) -> Path:

@@ -219,7 +219,7 @@ class Lines(_Display):
         self._stream = stream
         self._total = total
         self._fold = fold
-        self._ended = 0
+        self._ended: set[str] = set()
         self._logs: dict[str, HeadAndTail] = {}
         self._recent: dict[str, LastLines] = {}
         self._waiting: set[str] = set()
@@ -260,14 +260,14 @@ class Lines(_Display):
             self._recent.setdefault(row.name, LastLines(_LAST_LINES)).add(content)
 
     def end(self, row: Row) -> None:
-        self._ended += 1
+        self._ended.add(row.name)
         outcome = "failed" if row.failed else "done"
         if self._fold.begin:
             self._write(f"{self._fold.begin}== {shown(described(row))}: {outcome}")
             if log := self._logs.pop(row.name, None):
                 self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
             self._write(self._fold.end)
-        self.say(f"{row.title}: {outcome} ({self._ended} of {self._total})")
+        self.say(f"{row.title}: {outcome} ({len(self._ended)} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
         for name in progress.elsewhere:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Wanted
 from feedstock_tools.feedstock.planned import SHARED, PlannedOutput, PlannedRow
@@ -44,8 +47,24 @@ def made_up_row(
 def made_up_shared(name: str, *heirs: Row) -> tuple[Row, ...]:
     """A shared build, and rows that wait for it."""
     row = made_up_row(name, name)
-    build = replace(row.planned.outputs[0], subdir=SHARED)
-    wanted = replace(row.wanted, missing=(build,), makes=(build,))
+    build, identity = replace(row.planned.outputs[0], subdir=SHARED), f"{name}, built once"
+    wanted = replace(row.wanted, identities={name: identity}, missing=(build,), makes=(build,))
     shared = replace(row, planned=replace(row.planned, outputs=(build,)), wanted=wanted)
-    after = frozenset({build.package_id})
-    return shared, *(replace(heir, wanted=replace(heir.wanted, after=after)) for heir in heirs)
+    return shared, *(
+        replace(
+            heir,
+            wanted=replace(
+                heir.wanted,
+                shared={**heir.wanted.shared, name: identity},
+                after=heir.wanted.after | {build.package_id},
+            ),
+        )
+        for heir in heirs
+    )
+
+
+def made_up_agenda(*todo: Row, kept: tuple[Row, ...] = ()) -> Agenda:
+    """The agenda of some rows, in their order."""
+    names = tuple(row.name for row in todo if not row.is_shared)
+    inputs: Any = None
+    return Agenda(todo, (), names, {}, {}, inputs, Capacity((0,), 1 << 30), 1, kept=kept)

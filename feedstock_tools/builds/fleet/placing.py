@@ -50,6 +50,8 @@ def _properties(row: Row, hosts: Sequence[Host]) -> list[str]:
     if needs.image is not None:
         listed = any(host.images and needs.image in host.images for host in hosts)
         has.append(f"image {needs.image}" if listed else "any image")
+    if needs.shared:
+        has.append(f"host {next((host.name for host in hosts), '')}")
     if seconds is not None:
         if any(host.left is not None for host in hosts):
             has += [f"lasts {least:.0f} s" for least in LASTS if least >= seconds][:1]

@@ -16,6 +16,7 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of
 from feedstock_tools.builds.runs.scheduler import carry_out
+from feedstock_tools.builds.runs.shared import remove_finished, renewed
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.git import commit_of
 from feedstock_tools.processes import this_machine
@@ -52,9 +53,12 @@ def run_on_fleet(
     """
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
+        agenda = renewed(agenda, workspace.artifacts, {})
         places = _places(workspace, agenda, ledger, command)
         crew = FleetCrew(workspace, agenda, link, parcels, places, limits, say, kinds)
         built = carry_out(agenda, limits, observer, ledger, crew)
+        crew.forget_shared(ledger.done)
+        remove_finished(workspace.artifacts, agenda)
         return result_of(workspace, agenda, built)
 
 
@@ -62,7 +66,7 @@ def _places(workspace: Workspace, agenda: Agenda, ledger: Ledger, command: str) 
     """Where the packages of each configuration go, by its name."""
     commit = commit_of(workspace.feedstock.folder)
     places = {}
-    for row in (*agenda.done, *agenda.todo):
+    for row in (*agenda.done, *agenda.kept, *agenda.todo):
         engine = workspace.engines.engine_for(row.configuration, row.platform)
         choice = agenda.channels[row.configuration]
         places[row.configuration] = Place(

@@ -113,7 +113,7 @@ class _Host:
     async def _report(self, worker: Worker) -> Mapping[str, Any]:
         """What the host is and does now: Dask's scheduler shows it to clients."""
         state = {"version": __version__, "left": self._left, "unfit": self._unfit}
-        return {**self._settings.report, **state, "builds": self.builds.report()}
+        return {**self._settings.report, **state, "keeps": sorted(self.builds.kept), "builds": self.builds.report()}
 
 
 async def _serve(folder: Path, settings: HostSettings) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.channels import DEFAULT_CHANNELS, ChannelIdentities, ChannelsIdentity, choose_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
-from feedstock_tools.builds.plan.hosts import Capacity
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.order import in_order, seconds_left
@@ -17,6 +18,7 @@ from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Row, Wanted
 from feedstock_tools.channel.properties import Channels
 from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.layout import kept_name
 from feedstock_tools.feedstock.planned import PackageId, PlannedConfiguration, PlannedRow
 
 if TYPE_CHECKING:
@@ -86,21 +88,30 @@ class Agenda:
         names = tuple(row.name for row in chosen)
         return replace(self, todo=(*shared, *chosen), rows=names, done=(), again={})
 
-    def without_shared(self) -> Agenda:
-        """The same for hosts that do not share a disk: each row runs by itself what it could inherit."""
-        todo = [
-            replace(row, wanted=replace(row.wanted, shared={}, after=frozenset()))
-            for row in self.todo
-            if not row.is_shared
-        ]
-        return replace(self, todo=tuple(todo), kept=(), units={})
+    def on_hosts(self, hosts: Iterable[Host] = ()) -> Agenda:
+        """The same for hosts that share no disk: a row needs the host that keeps the shared builds it inherits from.
+
+        The host of a shared build must be able to build all of its heirs.
+
+        Args:
+            hosts: with what they keep; other shared builds run again, those of this machine too.
+        """
+        there = frozenset[str]().union(*(host.keeps for host in hosts))
+        shared = [_anew(row) for row in (*self.kept, *(row for row in self.todo if row.is_shared))]
+        shared.sort(key=lambda row: row.wanted.makes_kept.isdisjoint(there))
+        rows = _after([row for row in self.todo if not row.is_shared], shared)
+        shared = [_beside(row, shared[:at], rows) for at, row in enumerate(shared)]
+        known: dict[Needs, Needs] = {}
+        for at, row in enumerate(rows):
+            if names := frozenset(map(kept_name, row.wanted.shared.values())):
+                needs = replace(row.wanted.needs, shared=names)
+                rows[at] = replace(row, wanted=replace(row.wanted, needs=known.setdefault(needs, needs)))
+        kept = tuple(row for row in shared if row.wanted.makes_kept <= there)
+        return replace(self, todo=(*(row for row in shared if row not in kept), *rows), kept=kept)
 
     def once_more(self, shared: Sequence[Row]) -> Agenda:
         """The same, in which some of the kept shared builds run again."""
-        again = []
-        for row in shared:
-            outputs = row.planned.outputs
-            again.append(replace(row, wanted=replace(row.wanted, done={}, missing=outputs, makes=outputs)))
+        again = [_anew(row) for row in shared]
         return replace(self, todo=(*again, *_after(self.todo, again)), kept=())
 
     def pythons(self, configuration: str) -> tuple[str, ...]:
@@ -182,6 +193,23 @@ def _after(rows: Sequence[Row], shared: Sequence[Row]) -> list[Row]:
         replace(row, wanted=replace(row.wanted, after=row.wanted.after.union(*packages)))
         for row, packages in zip(rows, found, strict=True)
     ]
+
+
+def _anew(shared: Row) -> Row:
+    """A shared build that runs, whatever was run before."""
+    outputs = shared.planned.outputs
+    return replace(shared, wanted=replace(shared.wanted, done={}, missing=outputs, makes=outputs))
+
+
+def _beside(shared: Row, earlier: Sequence[Row], rows: Sequence[Row]) -> Row:
+    """A shared build that needs a host for all of its heirs, which keeps the earlier ones that they inherit from."""
+    heirs = [row for row in rows if not row.wanted.after.isdisjoint(shared.wanted.packages)]
+    needs = reduce(Needs.with_those_of, (row.wanted.needs for row in heirs), shared.wanted.needs)
+    inherited = frozenset[PackageId]().union(*(row.wanted.after for row in heirs))
+    beside = [row.wanted for row in earlier if not inherited.isdisjoint(row.wanted.packages)]
+    needs = replace(needs, shared=frozenset[str]().union(*(each.makes_kept for each in beside)))
+    after = shared.wanted.after.union(*(each.packages for each in beside))
+    return replace(shared, wanted=replace(shared.wanted, needs=needs, after=after))
 
 
 def _units(

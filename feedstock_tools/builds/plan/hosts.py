@@ -85,6 +85,7 @@ class Host:
         left: the seconds until its allocation ends; None for a host without an end.
         lenient: it also takes rows that need more cores or memory than it has, and gives them all of it, and rows
             that need labels.
+        keeps: the shared builds that it keeps for their heirs (`kept_name`).
     """
 
     name: str
@@ -99,6 +100,7 @@ class Host:
     price: float = 0.0
     left: float | None = None
     lenient: bool = False
+    keeps: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +165,13 @@ def with_others(host: Host, others: frozenset[str]) -> Host:
 
 
 def fits(needs: Needs, host: Host, seconds: float | None = None) -> bool:
-    """Whether an idle host can build a row with some needs and an expected duration."""
-    return host.jobs > 0 and all(is_met(needs, host) for is_met, _ in _CONDITIONS) and _lasts(seconds, host)
+    """Whether an idle host can build a row with some needs and an expected duration, and keeps its shared builds."""
+    able = host.jobs > 0 and needs.shared <= host.keeps and all(is_met(needs, host) for is_met, _ in _CONDITIONS)
+    return able and _lasts(seconds, host)
 
 
 def why_nowhere(needs: Needs, hosts: Sequence[Host], seconds: float | None = None) -> str | None:
-    """Why none of some hosts can build a row, in words; None if one can.
+    """Why none of some hosts can build a row, in words; None if one can. Any may come to keep a shared build.
 
     The reason is the first condition that no host meets among those that meet the conditions before it.
 

@@ -53,6 +53,7 @@ class Needs:
         remembered: the memory of earlier builds with a margin: the least for a row that does not declare its memory.
         platform: the target subdir.
         engine: the name of its engine, empty for any; `image` is the container image of that, None without a container.
+        shared: the shared builds that its host must keep (`kept_name`), where hosts do not share a disk.
     """
 
     cores: int | None = None
@@ -65,6 +66,17 @@ class Needs:
     platform: str = "noarch"
     engine: str = ""
     image: str | None = None
+    shared: frozenset[str] = frozenset()
+
+    def with_those_of(self, other: Needs) -> Needs:
+        """What both ask of one host, one after the other."""
+        return replace(
+            self,
+            cores=max(self.cores or 0, other.cores or 0) or None,
+            memory=max(self.memory or 0, other.memory or 0) or None,
+            gpu=self.gpu or other.gpu,
+            labels=self.labels | other.labels,
+        )
 
 
 _ANY = Needs()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.plan.hosts import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.feedstock.layout import kept_name
 from feedstock_tools.feedstock.planned import PackageId, PlannedOutput, PlannedRow
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class Wanted:
     def packages(self) -> frozenset[PackageId]:
         """The packages of its missing outputs. Rows that make the same one are not built at the same time."""
         return frozenset(output.package_id for output in self.missing)
+
+    @property
+    def makes_kept(self) -> frozenset[str]:
+        """The names under which a host keeps the shared builds that it makes."""
+        return frozenset(kept_name(self.identities[output.name]) for output in self.missing if output.is_shared)
 
 
 @dataclass(frozen=True, slots=True)

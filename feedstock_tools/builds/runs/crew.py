@@ -41,6 +41,10 @@ class Crew(Protocol):
         """The waiting rows that are under way: those that it has begun, in this run or before."""
         ...
 
+    def lost(self, heirs: Sequence[Row]) -> Sequence[Row]:
+        """The shared builds that must run again, since no host keeps them any more for some waiting rows."""
+        ...
+
     def is_waiting(self) -> bool:
         """Whether hosts may appear that rows could begin on, so that the run is not over yet."""
         ...
@@ -77,6 +81,9 @@ class ThisMachine:
         return (self._host,)
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:
+        return ()
+
+    def lost(self, heirs: Sequence[Row]) -> Sequence[Row]:
         return ()
 
     def is_waiting(self) -> bool:

@@ -56,6 +56,10 @@ def without_host(pending: Collection[Row], hosts: Sequence[Host]) -> dict[str, s
             reason_of[key] = why_nowhere(row.wanted.needs, hosts, seconds)
         if reason := reason_of[key]:
             reasons[row.name] = reason
+    nowhere = {package: reasons[row.name] for row in pending if row.name in reasons for package in row.wanted.packages}
+    for row in pending:
+        for package in row.wanted.after & nowhere.keys():
+            reasons.setdefault(row.name, nowhere[package])
     return reasons
 
 

@@ -257,7 +257,7 @@ def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy, least: tuple[in
 def _kind_of(host: Host) -> tuple[object, ...]:
     """Equal for hosts that differ in nothing that matters to a row."""
     amounts = len(host.capacity.cores), host.capacity.memory, host.jobs, host.gpus, host.preempted, host.price
-    return *amounts, host.left, host.platforms, host.engines, host.images, host.labels, host.lenient
+    return *amounts, host.left, host.platforms, host.engines, host.images, host.labels, host.lenient, host.keeps
 
 
 class RankedKinds:

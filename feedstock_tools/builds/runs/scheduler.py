@@ -99,6 +99,8 @@ class _Run:
     def begin(self, crew: Crew) -> bool:
         """Begin the rows that can begin now, or are under way; returns whether the run is over."""
         now = time.monotonic()
+        for row in crew.lost(self._state.inheriting):
+            self._state.again(row)
         for row in crew.returned([waiting.name for waiting in self._state.pending]):
             self._state.take_over(row)
             self._start(row, now)

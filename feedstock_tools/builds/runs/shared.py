@@ -22,12 +22,11 @@ from feedstock_tools.builds.runs.row_build import RowBuild, shared_lock
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, WorkError
-from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.layout import SEAL, Artifacts
 from feedstock_tools.files.locks import Locks, say_aside
 from feedstock_tools.files.temporary import owned_name, remove
 from feedstock_tools.platforms import Platform
 
-SEAL = "sealed.json"
 #: The parts of a shared build's inputs that an edit of the recipe leaves as they are.
 _LASTING = ("variant", "engine", "channels")
 _SHOWN = 3

@@ -72,6 +72,20 @@ class RunState:
         self._pending = Waiting([first, *self._pending])
         self._give_up_broken()
 
+    @property
+    def inheriting(self) -> list[Row]:
+        """The waiting rows whose shared builds have been run."""
+        heirs = [row for row in self._pending if row.wanted.after]
+        to_run = {package for row in self._pending if row.is_shared for package in row.wanted.packages} if heirs else ()
+        to_run = {*to_run, *self._occupancy.packages}
+        return [row for row in heirs if to_run.isdisjoint(row.wanted.after)]
+
+    def again(self, shared: Row) -> None:
+        """Let a shared build run again, of this run or an earlier one, that no host keeps any more."""
+        self.ended.pop(shared.name, None)
+        self._occupancy.made -= shared.wanted.packages
+        self._pending = Waiting([shared, *self._pending])
+
     def end(self, row: str, ended: Ended) -> Row:
         """Note that a row has ended; rows that need an output that failed do not begin. Returns the row."""
         gone = self._occupancy.remove(row)

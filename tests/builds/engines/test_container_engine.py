@@ -25,11 +25,11 @@ from feedstock_tools.builds.engines.feedstock_script import FeedstockScript
 from feedstock_tools.builds.runs.building import write_siblings
 from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.feedstock.layout import Artifacts
-from tests.builds.runs.test_shared_builds import RECIPE, contents
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.needs import needs
 from tests.support.paths import ROOT
+from tests.support.sharing import RECIPE, contents
 
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
 NEEDS_IMAGE = needs("container", IMAGE, "an image that FEEDSTOCK_TOOLS_TEST_IMAGE names (maintenance/container-image)")

@@ -104,6 +104,9 @@ class Waiters:
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:
         return ()
 
+    def lost(self, heirs: Sequence[Row]) -> Sequence[Row]:
+        return ()
+
     def is_waiting(self) -> bool:
         return False
 

@@ -16,7 +16,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import InputError, WorkError
-from tests.support.rows import made_up_row
+from tests.support.rows import made_up_agenda, made_up_row, made_up_shared
 
 GIB = 1 << 30
 HOUR = 3600.0
@@ -142,6 +142,42 @@ def test_every_row_is_built_once_and_no_host_builds_more_than_it_can(
             together = [build for build in builds if build.begin <= moment < build.end]
             assert len(together) <= 2
             assert sum(needs[build.row] for build in together) <= 4
+
+
+def with_heirs(hours: float, *heirs: Row) -> list[Row]:
+    """A shared build of some hours and its heirs, as hosts build them."""
+    shared, *rows = made_up_shared("compiled", *heirs)
+    shared = replace(shared, wanted=replace(shared.wanted, seconds={"compiled": hours * HOUR}))
+    return list(made_up_agenda(shared, *rows).on_hosts().todo)
+
+
+def test_a_shared_build_counts_once_and_its_heirs_follow_it_in_parallel() -> None:
+    todo = with_heirs(6, *(made_up_row(f"heir {at}", f"p{at}", seconds=HOUR) for at in range(3)))
+    simulation = simulate(todo, hosts_of((2, replace(HERE, name="host", jobs=2))))
+    assert simulation.seconds == 8 * HOUR
+    assert begun(simulation) == ["compiled", "heir 0", "heir 1", "heir 2"]
+    assert len({build.host for build in simulation.builds}) == 1
+    assert sum(build.packages for build in simulation.builds) == 3
+
+
+def test_a_shared_build_begins_where_all_of_its_heirs_fit() -> None:
+    todo = with_heirs(6, made_up_row("plain", "a", seconds=HOUR), made_up_row("gpu", "b", needs=Needs(gpu=True)))
+    todo[-1] = replace(todo[-1], wanted=replace(todo[-1].wanted, seconds={"b": HOUR}))
+    plain, gpu = replace(HERE, name="plain", gpus=0), replace(HERE, name="gpu", gpus=1)
+    assert {build.host for build in simulate(todo, hosts_of((1, plain), (1, gpu))).builds} == {"gpu-1"}
+    assert simulate(todo, hosts_of((1, plain))).left_out.keys() == {"compiled", "plain", "gpu"}
+
+
+@given(st.integers(0, 30))
+def test_a_host_that_is_taken_away_loses_what_it_keeps(seed: int) -> None:
+    todo = with_heirs(2, *(made_up_row(f"heir {at}", f"p{at}", seconds=2 * HOUR) for at in range(3)))
+    simulation = simulate(todo, hosts_of((2, replace(HERE, name="spot", preempted=0.2)), back={"spot": 600.0}), seed)
+    assert {build.row for build in simulation.builds if not build.cut_off} == {row.name for row in todo}
+    for use in simulation.uses:
+        kept = False
+        for build in sorted((each for each in simulation.builds if each.host == use.host.name), key=lambda b: b.begin):
+            assert kept or build.row == "compiled"
+            kept = not build.cut_off
 
 
 def timed(rows: tuple[Row, ...]) -> dict[str, float | None]:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from feedstock_tools.builds.plan.hosts import Capacity, Host
+from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.order import in_order, output_graph, seconds_left
 from feedstock_tools.builds.plan.row import Row
-from tests.support.rows import made_up_row, made_up_shared
+from tests.support.rows import made_up_agenda, made_up_row, made_up_shared
 
 
 @st.composite
@@ -111,3 +113,21 @@ def test_a_shared_build_comes_before_its_heirs_and_the_longest_of_them_after_it(
     ordered = in_order([*heirs, made_up_row("other", "x", seconds=1.0), shared])
     assert [row.name for row in ordered] == ["compiled", "other", "long", "short"]
     assert seconds_left(ordered, 2) == 69.0
+
+
+def test_hosts_that_keep_a_shared_build_need_not_run_it_and_one_host_keeps_all_that_a_row_inherits() -> None:
+    only, both = made_up_row("only", "a", needs=Needs(memory=9 << 30)), made_up_row("both", "b", needs=Needs(gpu=True))
+    first, only, both = made_up_shared("first", only, both)
+    second, both = made_up_shared("second", both)
+    agenda = made_up_agenda(second, only, both, kept=(first,))
+    anywhere = agenda.on_hosts()
+    assert [row.name for row in anywhere.todo] == ["first", "second", "only", "both"]
+    needs = {row.name: row.wanted.needs for row in anywhere.todo}
+    assert (needs["first"].gpu, needs["first"].memory) == (True, 9 << 30)
+    assert needs["second"].shared == first.wanted.makes_kept
+    assert needs["both"].shared == first.wanted.makes_kept | second.wanted.makes_kept
+    host = Host("host", Capacity((0,), 1), 1, keeps=second.wanted.makes_kept)
+    there = agenda.on_hosts([host])
+    assert [row.name for row in there.todo] == ["first", "only", "both"]
+    assert [row.name for row in there.kept] == ["second"]
+    assert there.todo[0].wanted.needs.shared == second.wanted.makes_kept

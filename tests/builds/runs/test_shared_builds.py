@@ -17,12 +17,12 @@ from feedstock_tools.builds.runs.row_build import shared_lock
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
-from feedstock_tools.channel.packages.reading import unpack_own
 from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
 from tests.support.serving import files, serving
+from tests.support.sharing import contents, runs, with_shared_build
 from tests.support.waiting import processes_below, wait_until
 
 pytestmark = [
@@ -32,62 +32,11 @@ pytestmark = [
 CPU = f"{HERE.name}_cpu"
 #: Statements after which each heir runs the staging output by itself.
 ALONE = "from feedstock_tools.builds.engines.embedded.engine import RattlerBuild\nRattlerBuild.keeps_shared = False"
-#: Two Pythons, three heirs: two make the same package in both rows, one is a package of each Python.
-RECIPE = """\
-context: {version: "1.0"}
-recipe: {name: counted, version: "${{ version }}"}
-build: {number: 0}
-outputs:
-  - staging: {name: compiled}
-    source: {path: ../src}
-    build:
-      script:
-        - echo shared >> RUNS
-        - mkdir -p $PREFIX/lib $PREFIX/share
-        - echo "$PREFIX $SRC_DIR" > $PREFIX/lib/where.txt
-        - cp part.txt $PREFIX/share/part.txt
-        - echo "$PKG_VERSION $PKG_BUILDNUM" > $PREFIX/share/version.txt
-        - mkdir objects && echo object > objects/one.o
-    requirements: {build: [tiny-compiler]}
-  - package: {name: libcounted}
-    inherit: compiled
-    build: {files: [lib/**]}
-    tests: [{script: [test -f $PREFIX/lib/where.txt]}]
-  - package: {name: counted-data}
-    inherit: compiled
-    build: {noarch: generic, files: [share/**]}
-  - package: {name: py-counted}
-    inherit: compiled
-    build:
-      script:
-        - echo heir >> RUNS
-        - test -f objects/one.o
-        - mkdir -p $PREFIX/share
-        - echo "$PKG_NAME $PKG_HASH $PKG_BUILD_STRING ${{ python }} $channel_sources" > $PREFIX/share/python.txt
-      files: [share/python.txt]
-      variant: {use_keys: [python]}
-    requirements:
-      run: ["${{ pin_subpackage('libcounted', exact=True) }}"]
-"""
 
 
 @pytest.fixture
 def counted(feedstock: TinyFeedstock) -> TinyFeedstock:
-    """A feedstock whose scripts add a line to a file each time that they run."""
-    text = RECIPE.replace("RUNS", str(feedstock.folder / "runs.txt"))
-    (feedstock.folder / "recipe" / "recipe.yaml").write_text(text)
-    (feedstock.folder / "src" / "part.txt").write_text("a part\n")
-    return feedstock
-
-
-def runs(feedstock: TinyFeedstock) -> list[str]:
-    return (feedstock.folder / "runs.txt").read_text().split()
-
-
-def contents(package: Path, folder: Path) -> dict[str, bytes]:
-    """The files in a package by their paths in it."""
-    unpack_own(package, folder)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return with_shared_build(feedstock)
 
 
 def kept(feedstock: TinyFeedstock) -> list[str]:

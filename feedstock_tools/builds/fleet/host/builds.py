@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -22,11 +23,22 @@ from uuid import uuid4
 from feedstock_tools import __version__
 from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.fleet.host.settings import HostSettings, why_unfit
-from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, MESSAGES, ORDER, START, STOP, append
+from feedstock_tools.builds.fleet.host.spool import (
+    AFTER_BUILD,
+    EVENTS,
+    FILES,
+    MESSAGES,
+    ORDER,
+    START,
+    STOP,
+    append,
+    caches_of,
+)
 from feedstock_tools.builds.fleet.host.store import Store, is_hash
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Damaged, Delivered, Finished, events_of
 from feedstock_tools.builds.plan.hosts import Share, jobs_of, portion_on
+from feedstock_tools.feedstock.layout import kept_name
 from feedstock_tools.files.temporary import remove
 
 #: What the process of an attempt imports, once for all of them.
@@ -69,6 +81,8 @@ class Builds:
         self._settings = settings
         self._folder = settings.root / "attempts"
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._shared = caches_of(settings.root)
+        self._shared.shared_builds.mkdir(parents=True, exist_ok=True)
         self.store = Store(settings.root / "store")
         self.store.remove_unused()
         self.tell: Callable[[Mapping[str, Any]], object] = lambda message: None
@@ -114,6 +128,11 @@ class Builds:
             }
             for key, running in self._running.items()
         }
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The names of the shared builds that rows can inherit from here."""
+        return self._shared.kept
 
     def keys(self) -> list[str]:
         """The keys of all orders that are being performed or whose results are kept."""
@@ -177,6 +196,14 @@ class Builds:
         if _NAME.fullmatch(key) and key not in self._running:
             remove(self._folder / key)
 
+    def unshare(self, names: Iterable[str]) -> None:
+        """Remove shared builds that no row inherits from any more."""
+        orders = [running.order for running in self._running.values()]
+        used = {*(name for order in orders for name in order.makes_kept)}
+        used.update(kept_name(identity) for order in orders for identity in order.shared.values())
+        for name in self.kept.intersection(names) - used:
+            remove(self._shared.shared_builds / name)
+
     async def end_all(self) -> None:
         """End all builds, and wait until they have ended."""
         for held in self._held:
@@ -212,6 +239,9 @@ class Builds:
         if self._settings.after_build:
             (folder / AFTER_BUILD).touch()
         (folder / START).write_text(start)
+        for identity in order.shared.values():  # they are used
+            with suppress(OSError):
+                os.utime(self._shared.shared(identity))
         self._tell(order, share, start)
         end = await self._without_files(order, folder)
         if end is None:
@@ -303,16 +333,17 @@ class Builds:
         except (OSError, Damaged):
             return None
         made = [event for event in events if isinstance(event, Delivered)]
-        whole = all((folder / FILES / event.sha256).is_file() for event in made)
+        shared = order.makes_kept
+        whole = shared <= self.kept and (shared or all((folder / FILES / event.sha256).is_file() for event in made))
         return end if whole and {event.output for event in made}.issuperset(order.wanted) else None
 
     def _prune(self) -> None:
         """Remove what has been kept for long, or for a while if the disk is nearly full."""
         kept = _KEPT if why_unfit(self._settings.root) is None else _KEPT_AT_LEAST
-        for path in self._folder.iterdir():
+        for path in (*self._folder.iterdir(), *self._shared.shared_builds.iterdir()):
             with suppress(OSError):
                 if path.name not in self._running and time.time() - path.stat().st_mtime > kept:
-                    remove(path)
+                    (self.unshare([path.name]) if path.parent.name == "shared" else remove(path))
 
 
 def _attempt(folder: str, root: str, share: Share, held: Connection) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Output
 from feedstock_tools.builds.fleet.host.settings import why_unfit
-from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, append, keep, slot_of
+from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, append, caches_of, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, Refused, row_of
 from feedstock_tools.builds.fleet.results.events import MOST_OUTPUT, Delivered, Finished
@@ -31,7 +31,7 @@ from feedstock_tools.channel.properties import Channels, properties_of
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.layout import SEAL, Artifacts
 from feedstock_tools.files.locks import locked_in_place
 from feedstock_tools.wording import duration
 
@@ -49,7 +49,9 @@ def perform(folder: Path, root: Path, order: Order, share: Share) -> None:
     """
     store = Store(root / "store")
     slot = slot_of(root, order.name)
-    artifacts = Artifacts(root / "caches").apart(slot / "artifacts")
+    artifacts = caches_of(root).apart(slot / "artifacts")
+    artifacts.shared_builds.parent.mkdir()
+    artifacts.shared_builds.symlink_to(caches_of(root).shared_builds)
     workspace = _laid_out(slot, artifacts, order, store)
     with Ledger(artifacts.ledger) as ledger:
         brought = {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made}
@@ -173,8 +175,9 @@ class _Report:
         record = next(each for each in reversed(self._ledger.builds()) if each.output == event.output)
         (package,) = record.packages
         path = self._artifacts.root / package.channel / package.file
-        self.packages.append(path)
-        keep(self._folder, path, package.sha256)
+        if path.name != SEAL:  # of a shared build, which stays here
+            self.packages.append(path)
+            keep(self._folder, path, package.sha256)
         delivered = Delivered(
             output=event.output,
             identity=record.identity,

@@ -54,6 +54,7 @@ class HostSettings:
         host = self.host
         has = [
             f"version {__version__}",
+            f"host {host.name}",
             *(f"platform {subdir}" for subdir in host.platforms or ()),
             *(f"engine {engine}" for engine in host.engines or ()),
             *(f"image {image}" for image in host.images or ()),
@@ -144,6 +145,7 @@ def host_of(name: str, report: Mapping[str, Any]) -> Host:
         preempted=float(report["preempted"]),
         price=float(report["price"]),
         left=None if report.get("left") is None else float(report["left"]),
+        keeps=frozenset(map(str, report.get("keeps", ()))),
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.fleet.results.events import HostEvent, line_of
 from feedstock_tools.digests import digest_of_values
+from feedstock_tools.feedstock.layout import Artifacts
 
 ORDER, START, EVENTS, FILES, MESSAGES = "order.json", "start", "events", "files", "messages"
 STOP = "stop"
@@ -39,6 +40,11 @@ def keep(attempt: Path, file: Path, digest: str) -> None:
     kept.parent.mkdir(exist_ok=True)
     if not kept.exists():
         kept.hardlink_to(file)
+
+
+def caches_of(root: Path) -> Artifacts:
+    """What the rows that a host builds have in common: fetched packages and sources, and shared builds."""
+    return Artifacts(root / "caches")
 
 
 def slot_of(root: Path, row: str) -> Path:

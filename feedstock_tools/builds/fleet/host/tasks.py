@@ -87,6 +87,8 @@ async def _answered(builds: Builds, operation: str, arguments: Mapping[str, Any]
             return {"keys": builds.keys()}
         case "stop":
             return {"stopped": builds.stop(arguments["keys"])}
+        case "unshare":
+            builds.unshare(arguments["names"])
         case "forget":
             builds.forget(arguments["key"])
         case _:

@@ -116,6 +116,7 @@ def compile_order(
             for record in done
             for package in record.packages
         ),
+        shared=dict(row.wanted.shared),
         channels=tuple(
             Channel("", parcels.channels[name].bundle.identity) if name in parcels.channels else Channel(name)
             for name in choice.names

@@ -15,7 +15,8 @@ from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running, Wanted
 from feedstock_tools.digests import digest_of_values
-from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.feedstock.layout import kept_name
+from feedstock_tools.feedstock.planned import SHARED, PlannedConfiguration
 
 
 class Refused(Exception):  # noqa: N818 - not an error of the program
@@ -55,6 +56,7 @@ class Order:
         row: the configuration with only this row, as `PlannedConfiguration.to_json` gives it.
         identities: output → its identity in the ledger; `inputs` → the parts of that.
         wanted: the names of the outputs to build; `made` are the others.
+        shared: the shared builds that the outputs inherit from: name → identity.
         channels: as chosen by the client; `origin` is theirs.
         cores: what the row needs; None for an equal part of its host. `memory`, `memory_per_job` and `remembered`
             likewise; see `Needs`.
@@ -77,6 +79,7 @@ class Order:
     inputs: Mapping[str, Mapping[str, str]]
     wanted: tuple[str, ...]
     made: tuple[Made, ...]
+    shared: Mapping[str, str]
     channels: tuple[Channel, ...]
     origin: str
     cores: int | None
@@ -93,6 +96,12 @@ class Order:
         """The name of the row."""
         name: str = self.row["rows"][0]["name"]
         return name
+
+    @property
+    def makes_kept(self) -> frozenset[str]:
+        """The names of the shared builds that it makes."""
+        shared = {output["name"] for output in self.row["rows"][0]["outputs"] if output["subdir"] == SHARED}
+        return frozenset(kept_name(self.identities[name]) for name in shared)
 
     @property
     def needs(self) -> Needs:
@@ -147,6 +156,7 @@ def row_of(order: Order, made: Mapping[str, BuildRecord], share: Share) -> Row:
         missing=missing,
         makes=missing,
         needs=Needs(len(share.cores), share.memory, platform=configuration.platform),
+        shared=order.shared,
     )
     running = Running("", share, order.number, order.seconds, order.log_limit)
     return Row(configuration.name, row, wanted, running)

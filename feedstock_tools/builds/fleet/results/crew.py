@@ -14,7 +14,7 @@ from uuid import uuid4
 from feedstock_tools import __version__
 from feedstock_tools.builds.engines.contract import Built, Event, Started
 from feedstock_tools.builds.engines.process.guard import Stopped
-from feedstock_tools.builds.fleet.carrying.link import Away, Link, Task
+from feedstock_tools.builds.fleet.carrying.link import GONE_AFTER, Away, Link, Task
 from feedstock_tools.builds.fleet.cluster.kinds import JobKind
 from feedstock_tools.builds.fleet.host.settings import host_of
 from feedstock_tools.builds.fleet.orders.compiling import Files, Parcels, compile_order
@@ -33,6 +33,7 @@ from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.builds.runs.row_build import Claim, claim
 from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.layout import kept_name
 from feedstock_tools.feedstock.planned import PackageId
 from feedstock_tools.files.changes import replacing
 from feedstock_tools.wording import duration
@@ -112,8 +113,12 @@ class FleetCrew:
         self._kinds = {kind.name: kind for kind in kinds}
         self._problems: dict[str, str] = {}
         self._files = Files(parcels, workspace.artifacts.root)
-        self._rank = {row.name: -rank for rank, row in enumerate(agenda.todo)}
-        self._rows = {row.name: row for row in agenda.todo}
+        #: The shared builds by the names under which hosts keep them; what rows inherit, and when a host last kept it.
+        self._shared = {name: row for row in (*agenda.kept, *agenda.todo) for name in row.wanted.makes_kept}
+        self._inherited = {row.wanted.needs.shared for row in agenda.todo if row.wanted.needs.shared}
+        self._kept_at: dict[frozenset[str], float] = {}
+        self._rank = {row.name: -rank for rank, row in enumerate((*agenda.kept, *agenda.todo))}
+        self._rows = {row.name: row for row in (*agenda.kept, *agenda.todo)}
         #: Row → the order that Dask has; the packages that these rows make; those of them that are followed; and the
         #: rows that another run has built.
         self._given: dict[str, Order] = {}
@@ -164,6 +169,46 @@ class FleetCrew:
                 begun.append(replace(self._rows[name], running=Running(task.host, task.share)))
         return [*begun, *(replace(self._rows[name], running=self._nowhere) for name in waiting if name in self._built)]
 
+    def lost(self, heirs: Sequence[Row]) -> Sequence[Row]:
+        """See `Crew`: a host that is away for a moment still keeps them.
+
+        Raises:
+            WorkError: one is lost again and again.
+        """
+        hosts, now, again = self.present_hosts(), time.monotonic(), dict[str, Row]()
+        kept = {name for host in hosts for name in host.keeps}
+        for names in self._inherited:
+            if not self._link.is_up or any(names <= host.keeps for host in hosts):
+                self._kept_at[names] = now
+        for heir in heirs:
+            names = heir.wanted.needs.shared
+            if now - self._kept_at.setdefault(names, now) > GONE_AFTER:
+                ours = [name for name in self._shared if name in names]
+                again |= {name: self._shared[name] for name in [name for name in ours if name not in kept] or ours[-1:]}
+        for row in again.values():
+            self._kept_at.clear()
+            self._losses[row.name] += 1
+            if self._losses[row.name] >= _MOST_LOSSES:
+                raise WorkError(f"{row.name} was built {self._losses[row.name]} times, and its hosts did not keep it")
+            self._say(f"{row.title} is built again: no host keeps it any more")
+        for heir in heirs:
+            if not heir.wanted.needs.shared.isdisjoint(again):
+                self._let_go(heir.name, cancel=True)
+        return list(again.values())
+
+    def forget_shared(self, done: Callable[[str], object]) -> None:
+        """Let hosts remove the shared builds whose heirs are all done.
+
+        Args:
+            done: says so of an identity.
+        """
+        units = self._agenda.units.items()
+        names = {kept_name(identity) for identity, unit in units if all(map(done, unit.heirs))}
+        for host in self.present_hosts():
+            if over := sorted(names & host.keeps):
+                with suppress(Away, Refused, Damaged):
+                    self._link.ask(host.name, "unshare", {"names": over})
+
     def is_waiting(self) -> bool:
         """See `Crew`: Dask has rows, or will have, and hosts that may build them are there or may come back."""
         hosts, given = self._possible(), [self._rows[name] for name in self._given]
@@ -181,8 +226,7 @@ class FleetCrew:
 
     def build(self, row: Row, stop: int, watch: Watch) -> Ended | None:
         """See `Crew`."""
-        place = self._places[row.configuration]
-        claimed = claim(place.artifacts, place.ledger, row, place.built_on)
+        claimed = self._claimed(row)
         if claimed is None:
             return None
         with claimed.locks:
@@ -196,6 +240,13 @@ class FleetCrew:
                 return self._follow(under_way, Followed(row, claimed, under_way.name, stop), watch)
             finally:
                 del self._followed[row.name]
+
+    def _claimed(self, row: Row) -> Claim | None:
+        place = self._places[row.configuration]
+        claimed = claim(place.artifacts, place.ledger, row, place.built_on)
+        if claimed is None or not row.is_shared:
+            return claimed
+        return replace(claimed, done=(), wanted=row.planned.outputs)  # what this machine keeps is on no host
 
     def _possible(self) -> list[Host]:
         """The hosts, and one for each kind of job that may become a host."""
@@ -220,8 +271,9 @@ class FleetCrew:
                 return
             if row.name in self._built or not making.isdisjoint(row.wanted.packages):
                 continue
-            place = self._places[row.configuration]
-            claimed = claim(place.artifacts, place.ledger, row, place.built_on)
+            if not any(row.wanted.needs.shared <= host.keeps for host in hosts):
+                continue
+            claimed = self._claimed(row)
             if claimed is None:
                 continue
             with claimed.locks:
@@ -229,7 +281,7 @@ class FleetCrew:
                     self._built.add(row.name)
                     continue
                 self._submit(row, self._nowhere, claimed)
-            making |= row.wanted.packages
+            making |= self._making[row.name]
             room -= 1
 
     def _submit(self, row: Row, running: Running, claimed: Claim) -> Order:
@@ -240,7 +292,7 @@ class FleetCrew:
         again = self._again if other else ""
         order = compile_order(self._parcels, row, running, engine, choice, names, claimed.done, again)
         self._given[row.name] = order
-        self._making[row.name] = row.wanted.packages
+        self._making[row.name] = frozenset(output.package_id for output in claimed.wanted)
         resources = resources_for(row, self._possible())
         self._link.submit(Task(order, resources, self._rank[row.name], (*other, *self._excluded)))
         return order
@@ -311,7 +363,7 @@ class FleetCrew:
             return
         following.give_up(reason)
         task = self._link.tasks.get(under_way.name)
-        if not lost.dask_goes_on:
+        if not lost.dask_goes_on or following.followed.row.wanted.needs.shared:  # Dask has no other host for an heir
             self._let_go(row, failed_on=under_way.host, cancel=True)
         elif task is not None and task.start == under_way.start:
             task.host = task.start = ""  # until Dask has begun it again

@@ -176,13 +176,20 @@ class Following:
         if event.output in self._promises and event.output not in self.wanted:
             return  # an earlier run has taken it
         planned = self.quarantine.expected(event, self.wanted)
-        fetched = self.quarantine.fetch(self._link, event.sha256, event.size, LARGEST, self.is_over)
-        path, promise = self.quarantine.package(
-            fetched, event, planned, self._promises, self._place.feedstock, self._place.built_on
-        )
         seconds = float(event.seconds) if math.isfinite(event.seconds) and event.seconds >= 0 else 0.0
-        self._enter(path, event, promise, seconds)
-        self._promises[promise.name] = promise
+        if planned.is_shared:
+            path = Path(planned.stem)
+            record = replace(self._promised(event, planned.name, seconds), result="done", ended=_moment(event.ended))
+            self._place.ledger.finish(record, event.environments)
+            self._records.append(record)
+            self._running = None
+        else:
+            fetched = self.quarantine.fetch(self._link, event.sha256, event.size, LARGEST, self.is_over)
+            path, promise = self.quarantine.package(
+                fetched, event, planned, self._promises, self._place.feedstock, self._place.built_on
+            )
+            self._enter(path, event, promise, seconds)
+            self._promises[promise.name] = promise
         self.followed.claim.locks.release(lock_name(planned, self._place.built_on))
         built = Built(event.output, path, seconds)
         self.log.write(built)
@@ -199,12 +206,7 @@ class Following:
             sha256=event.sha256,
             mtime_ns=path.stat().st_mtime_ns,
         )
-        running = self._running if self._running and self._running.output == promise.name else None
-        running = running or self._begin(promise.name)
-        marks = {**running.marks, **_plain(event.marks)}
-        promised = replace(
-            running, seconds=seconds, peak_memory=_size(event.peak_memory), packages=(package,), marks=marks
-        )
+        promised = replace(self._promised(event, promise.name, seconds), packages=(package,))
         with signals_held_back():
             ledger.promise(promised, event.environments)
             (entered,) = add_packages(channel, [path])
@@ -213,6 +215,13 @@ class Following:
             ledger.finish(record)
         self._records.append(record)
         self._running = None
+
+    def _promised(self, event: Delivered, output: str, seconds: float) -> BuildRecord:
+        """The record of an output that is built, before its package enters the channel."""
+        running = self._running if self._running and self._running.output == output else None
+        running = running or self._begin(output)
+        marks = {**running.marks, **_plain(event.marks)}
+        return replace(running, seconds=seconds, peak_memory=_size(event.peak_memory), marks=marks)
 
     def _end(self, result: str, reason: str) -> None:
         if self._running is not None:

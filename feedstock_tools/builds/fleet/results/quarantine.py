@@ -80,6 +80,8 @@ class Quarantine:
             raise Rejected(f"{event.output!r} was not ordered")
         if event.identity != self._row.wanted.identities[planned.name]:
             raise Rejected(f"{planned.name} was built under another identity than the one that was ordered")
+        if planned.is_shared:  # it stays on its host
+            return planned
         subdir, _, name = event.file.partition("/")
         stem = f"{planned.name}-{planned.version}-"
         plain = name.startswith(stem) and name.endswith(".conda") and not set(name) & set("/\\:\0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter
@@ -117,9 +117,15 @@ class _Place:
     back_after: float
     ready_after: float
     present: bool = False
+    keeps: frozenset[str] = frozenset()
     away: list[tuple[float, float]] = field(default_factory=list)
     building: set[str] = field(default_factory=set)
     builds: list[SimulatedBuild] = field(default_factory=list)
+
+    @property
+    def host_now(self) -> Host:
+        """The host, with the shared builds that it keeps."""
+        return replace(self.host, keeps=self.keeps) if self.keeps else self.host
 
     def use(self) -> HostUse:
         """What the host was used for; nothing counts after its last build."""
@@ -219,8 +225,12 @@ class _Run:
     def _end(self, row: str, attempt: int, now: float) -> None:
         if self._runs(row, attempt):
             self._close(row, now, cut_off=False)
-            self._made |= self._rows[row].wanted.packages & self._shared
+            wanted, place = self._rows[row].wanted, self.places[self._attempts[row][-1][0]]
+            self._made |= wanted.packages & self._shared
             self._state.end(row, _DONE)
+            if wanted.makes_kept:
+                place.keeps |= wanted.makes_kept
+                self._hosts = self._present()
 
     def _runs(self, row: str, attempt: int) -> bool:
         """Whether an attempt is under way: it may have been cut off before its event."""
@@ -229,26 +239,33 @@ class _Run:
     def _close(self, row: str, now: float, *, cut_off: bool) -> None:
         built, attempts = self._rows[row], self._attempts[row]
         host, begin = attempts[-1]
-        packages = 0 if cut_off else len(built.wanted.makes)
+        packages = 0 if cut_off or built.is_shared else len(built.wanted.makes)
         build = SimulatedBuild(row, built.configuration, host, begin, now, packages, cut_off)
         self._builds[row, len(attempts)] = build
         self.places[host].building.discard(row)
         self.places[host].builds.append(build)
 
     def _lose(self, place: _Place, now: float) -> None:
-        """A host is taken away: its rows begin again elsewhere, before all others."""
+        """A host is taken away with what it keeps: its rows begin again elsewhere, before all others."""
         for row in sorted(place.building, reverse=True):
             self._close(row, now, cut_off=True)
             self._state.postpone(row, now)
-        place.present = False
+        place.present, place.keeps = False, frozenset()
         place.away.append((now, now + place.back_after))
         self._push(now + place.back_after + place.ready_after, _BACK, place.host.name)
-        self._hosts.remove(place.host)
+        self._hosts = self._present()
+        kept = {name for host in self._hosts for name in host.keeps}
+        lost = {name for heir in self._state.inheriting for name in heir.wanted.needs.shared} - kept
+        for shared in [row for row in self._rows.values() if not row.wanted.makes_kept.isdisjoint(lost)]:
+            self._state.again(shared)
 
     def _return(self, place: _Place, now: float) -> None:
         place.present = True
-        self._hosts = [other.host for other in self.places.values() if other.present]
+        self._hosts = self._present()
         self._plan_preemption(place, now)
+
+    def _present(self) -> list[Host]:
+        return [place.host_now for place in self.places.values() if place.present]
 
     def _plan_preemption(self, place: _Place, now: float) -> None:
         if place.host.preempted:
