@@ -128,9 +128,21 @@ def seal(build: RowBuild, event: Built, request: BuildRequest) -> None:
             sha256=sha256_of(part),
             mtime_ns=state.st_mtime_ns,
         )
-        entered(build, event, package, tuple(solved_environments(solved)), lambda: part.rename(folder / SEAL))
+        entered(build, event, package, tuple(solved_environments(solved)), lambda: _renamed(part, folder / SEAL))
     except (OSError, ValueError) as error:
         raise WorkError(f"cannot seal a shared build: {error}", path=folder) from error
+
+
+def _renamed(part: Path, seal: Path) -> Path:
+    """Rename a seal that the disk has, and wait until the disk has its name: the ledger says so next."""
+    part.rename(seal)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(seal.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return seal
 
 
 def renewed(agenda: Agenda, artifacts: Artifacts, sites: Mapping[str, tuple[Site, Station]]) -> Agenda:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from feedstock_tools.builds.engines.contract import Built
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
-from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.runs.row_build import shared_lock
+from feedstock_tools.builds.runs.shared import seal
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.properties import KINDS
+from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.rows import made_up_shared
 from tests.support.serving import files, serving
 from tests.support.sharing import contents, runs, with_shared_build
 from tests.support.waiting import processes_below, wait_until
@@ -294,3 +302,39 @@ def test_clean_removes_it(counted: TinyFeedstock) -> None:
     assert kept(counted) == []
     assert counted.build(f"{CPU}_py3.12").returncode == 0
     assert runs(counted).count("shared") == 2
+
+
+def test_the_disk_has_a_shared_build_before_its_seal_and_the_name_of_that_before_the_ledger_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifacts, wanted = Artifacts(tmp_path), made_up_shared("compiled")[0].wanted
+    folder = artifacts.shared(wanted.identities["compiled"])
+    (folder / "work").mkdir(parents=True)
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(file: int) -> None:
+        steps.append(f"fsync {Path(f'/proc/self/fd/{file}').readlink().name}")
+        fsync(file)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append(f"rename {target.name}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "sync", lambda: steps.append(f"sync {len(list(folder.iterdir()))}"))
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    ledger = SimpleNamespace(promise=lambda *_: steps.append("promise"), finish=lambda *_: steps.append("finish"))
+    build: Any = SimpleNamespace(
+        row=SimpleNamespace(wanted=wanted),
+        site=SimpleNamespace(artifacts=artifacts),
+        station=SimpleNamespace(ledger=ledger, channels=SimpleNamespace(urls=(), properties=KINDS[0])),
+        environments=None,
+        running=BuildRecord("", "", "", "compiled", "running", "", "", "", ()),
+        guard=SimpleNamespace(peak=None),
+        records=[],
+        refuse_changed=lambda _: None,
+    )
+    request: Any = SimpleNamespace(output=tmp_path)
+    seal(build, Built("compiled", folder, 1.0), request)
+    assert steps == ["sync 2", "promise", "rename sealed.json", f"fsync {folder.name}", "finish"]
