@@ -202,6 +202,22 @@ def test_all_obstacles_are_named_in_the_order_in_which_they_bite(tmp_path: Path,
     assert [(loss.kind, places(loss)[0][1]) for loss in both] == [("file", 9), ("skip", skips[1])]
 
 
+def test_each_line_that_skips_is_named(tmp_path: Path, kind: str) -> None:
+    """Without the first, the second would; and without both, two more do so together."""
+    skips = ("py < 314", "py == 312", "py == 313") if kind == "v0" else ('match(python, "<3.14")', "unix", "linux")
+    if kind == "v0":
+        recipe = V0.replace(
+            "  skip: true  # [win]\n", "".join(f"  skip: true  # [{each}]\n" for each in ("win", *skips))
+        )
+    else:
+        recipe = V1.replace("    - win\n", "    - win\n" + "".join(f"    - {each}\n" for each in skips))
+    found = asked(lay_out(tmp_path, kind, recipe), "win-64")["win_64"].losses
+    first = 6 if kind == "v0" else 9
+    assert [places(loss)[0][1] - first for loss in found] == ([0, 1, 2, 3] if kind == "v0" else [0, 1])
+    assert [loss.why.removeprefix("the recipe is skipped") for loss in found[:2]] == ["", ""]
+    assert [loss.why for loss in found[2:]] == ["the recipe is skipped for 1 of 2 variants"] * (len(found) - 2)
+
+
 def test_a_key_that_nothing_uses(tmp_path: Path, kind: str) -> None:
     (loss,) = asked(lay_out(tmp_path, kind), "mpi=nompi")["osx_64"].losses
     assert (loss.kind, loss.why) == ("unused", "the recipe does not use mpi, so its values make no jobs")

@@ -7,10 +7,11 @@ the recipe skips, what it uses. Each that takes the value away answers; later on
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
@@ -189,18 +190,16 @@ def _is_named(key: str, words: Collection[str]) -> bool:
 
 
 def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], subject: str) -> list[Loss]:
-    """As few lines as skip all rows, those that skip most first."""
-    left = list(range(len(rows)))
-    losses = []
+    """The lines that each skip all rows, in order; and as few others as do so together, those that skip most first."""
+    whole = [skip for skip in dict.fromkeys(chain(*by_row)) if all(skip in skips for skips in by_row)]
+    losses = [Loss("skip", f"{subject} is skipped", (skip.place,)) for skip in whole]
+    others = [[skip for skip in skips if skip not in whole] for skips in by_row]
+    left = list(range(len(rows))) if all(others) else []
     while left:
-        counts: dict[_Skip, int] = {}
-        for row in left:
-            for skip in by_row[row]:
-                counts[skip] = counts.get(skip, 0) + 1
+        counts = Counter(skip for row in left for skip in others[row])
         best = max(counts, key=lambda skip: counts[skip])
-        of = "" if counts[best] == len(rows) else f" for {counts[best]} of {len(rows)} variants"
-        losses.append(Loss("skip", f"{subject} is skipped{of}", (best.place,)))
-        left = [row for row in left if best not in by_row[row]]
+        losses.append(Loss("skip", f"{subject} is skipped for {counts[best]} of {len(rows)} variants", (best.place,)))
+        left = [row for row in left if best not in others[row]]
     return losses
 
 
