@@ -79,11 +79,12 @@ def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     path = Path(commit.recipe)
     before, after = (Document(path, commit.text(commit.recipe, before=old)) for old in (True, False))
     output = changed_output(before, after)
-    version = version_of(after, output)
+    chosen = chosen_variables(before, after)
+    version = version_of(after, output, chosen)
     places = [source.place for source in sources_of(before)]
     new = [source.place for source in sources_of(after)]
     texts = [place.literal if isinstance(place, Variable) else place.text for place in new]
-    variables = changed_variables(before, after, version, output)
+    variables = chosen | changed_variables(before, after, version, output)
     counts["replayed with --of"] += output is not None
     counts["replayed with --set"] += bool(variables)
     moved = move_to(before, version, output=output, variables=variables)
@@ -95,7 +96,7 @@ def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     if document.text != after.text:
         counts["texts that differ"] += 1
         counts["of which a note names a line"] += bool(left_behind(before, document, output))
-    if version_of(document, output) != version:
+    if version_of(document, output, variables) != version:
         return document, "another version"
     if _HASH.findall(_COMMENT.sub("", document.text)) != _HASH.findall(_COMMENT.sub("", after.text)):
         return document, "another hash"
@@ -113,6 +114,15 @@ def changed_output(before: Document, after: Document) -> str | None:
         changed = [name for name in names if name and own_version(before, name) != own_version(after, name)]
         return changed[0] if changed else None
     return None
+
+
+def chosen_variables(before: Document, after: Document) -> dict[str, str]:
+    """The variables that changed and that versions depend on, in a recipe whose version differs by selector."""
+    parts = [entry.value.text for entry in before.entries("package", "version")]
+    behind = frozenset[str]().union(*(names_behind(text, read_variables(before)) for text in parts))
+    pairs = zip(read_variables(before), read_variables(after), strict=False)
+    changed = {new.name: new.literal or "" for old, new in pairs if new.name in behind and old.literal != new.literal}
+    return changed if len(set(parts)) > 1 else {}
 
 
 def own_version(document: Document, output: str) -> str:

@@ -352,7 +352,7 @@ def _version(
             )
             edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
             edited = without_taken(edited, archives)
-        edited = edited.remarked(*lines_naming(draft, version_of(before, output)))
+        edited = edited.remarked(*lines_naming(draft, version_of(before, output, variables)))
         if keep_sources or not keeps_all_sources(before, recipe):
             return edited
         return edited.doubted(

@@ -160,7 +160,11 @@ def _changed_names(document: Document, moved: Document) -> frozenset[str]:
 
 def _hashes_of(document: Document, source: Part) -> Iterator[SourceHash]:
     urls = [entry for entry in source.entries if entry.key == "url"]
-    hashes = [entry for entry in source.entries if entry.key in DIGITS]
+    keyed = [
+        replace(entry, key=expand(document, entry.key, {}) or entry.key) if "{{" in entry.key else entry
+        for entry in source.entries
+    ]
+    hashes = [entry for entry in keyed if entry.key in DIGITS]
     for hash_ in hashes if urls else ():
         for place, selector in _places(document, hash_):
             url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)

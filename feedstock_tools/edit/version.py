@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.sources import DIGITS, SourceHash, changed_sources, following, kept_sources, moved_source
@@ -87,24 +87,27 @@ def move_to(
     """
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
-    base = _base(document, version, output, variables or {})
+    variables = variables or {}
+    base = _base(document, version, output, variables)
     changes = [change for part in base.parts for change in replaced(document, part, base.version)]
     changes += [
         change for variable in base.variables for change in replaced(document, variable, base.values[variable.name])
     ]
-    old = next((_expanded(document, part.text) for part in _version_parts(document, output)), "")
+    old = next((_expanded(document, part.text) for part in _version_parts(document, output, variables)), "")
     moved = document.changed([*changes, *following(document, old, base.version)])
     for number, value in (sources or {}).items():
         moved = moved.changed(moved_source(moved, number, value))
     return moved
 
 
-def version_of(document: Document, output: str | None = None) -> str:
-    """The version that a recipe has now, or an output of it."""
-    texts = {_expanded(document, part.text) for part in _version_parts(document, output)}
+def version_of(document: Document, output: str | None = None, variables: Collection[str] = ()) -> str:
+    """The version that a recipe has now, or an output of it; of several by selector the one made of `variables`."""
+    parts = _version_parts(document, output, variables)
+    texts = {_expanded(document, part.text): part.text for part in parts}
     if len(texts) != 1:
-        raise document.mistake("the recipe has several versions", hint="Edit them by hand.")
-    return texts.pop()
+        several = ", ".join(f"{version} ({text})" for version, text in texts.items())
+        raise document.mistake("the recipe has several versions", hint=f"Choose one with --set NAME=VALUE: {several}.")
+    return next(iter(texts))
 
 
 def left_behind(document: Document, moved: Document, output: str | None = None) -> tuple[str, ...]:
@@ -117,7 +120,7 @@ def left_behind(document: Document, moved: Document, output: str | None = None) 
     """
     pairs = list(zip(read_variables(document), read_variables(moved), strict=True))
     changed = {old.name: old.literal or "" for old, new in pairs if old.expression != new.expression}
-    old = {version_of(document, output), *changed.values()}
+    old = {version_of(document, output, changed), *changed.values()}
     remarks = [
         f"{document.place_of(variable.start)} is as before: {variable.name} = {named(variable.literal)}"
         for variable, new in pairs
@@ -136,11 +139,16 @@ def _repeats(literal: str, version: str) -> bool:
     return starts or (len(joined) > 2 and joined in literal)
 
 
-def _version_parts(document: Document, output: str | None) -> list[Part]:
-    """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output."""
+def _version_parts(document: Document, output: str | None, variables: Collection[str] = ()) -> list[Part]:
+    """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output.
+
+    Of several versions of the recipe, those that depend on `variables` if any do.
+    """
     own = [entry.value for section in ("package", "recipe") for entry in document.entries(section, "version")]
     if output is None and own:
-        return own
+        read = read_variables(document)
+        chosen = [part for part in own if not names_behind(part.text, read).isdisjoint(variables)]
+        return chosen if chosen and len({expand(document, part.text, {}) for part in own}) > 1 else own
     outputs = (owner for owner in outputs_of(document) if owner.kind == "output")
     keys = (("version",), ("package", "version"))
     written = {owner.name: [entry.value for own in keys for entry in owner.part.below(*own)] for owner in outputs}
@@ -166,7 +174,7 @@ def _expanded(document: Document, text: str) -> str:
 
 def _base(document: Document, version: str, output: str | None, others: Mapping[str, str]) -> _Base:
     """The parts and variables that decide the version, the given ones included, with their new values."""
-    parts = _version_parts(document, output)
+    parts = _version_parts(document, output, others)
     literal = tuple(part for part in parts if "{{" not in part.text)
     values = dict(others)
     for part in parts:

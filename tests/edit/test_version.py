@@ -258,6 +258,34 @@ def test_an_md5_is_replaced_too() -> None:
         set_version(meta(text), "1.3", (NEW, NEW))
 
 
+def test_a_hash_below_a_key_that_a_variable_names_is_replaced() -> None:
+    text = with_source('{% set version = "1.2" %}{% set kind = "sha256" %}\npackage:\n  version: {{ version }}')
+    changed = set_version(meta(text.replace("sha256: ", "{{ kind }}: ")), "1.3", [NEW]).text
+    assert f"  {{{{ kind }}}}: {NEW}\n" in changed
+
+
+def test_of_versions_that_differ_by_selector_the_one_of_a_given_variable_changes() -> None:
+    text = """\
+{% set binary = "2.4.0" %}
+{% set version = "2.5.1" %}
+package:
+  name: demo
+  version: {{ binary }}  # [osx and arm64]
+  version: {{ version }}  # [not (osx and arm64)]
+source:
+  url: https://example.org/{{ binary }}-binary.tar.gz  # [osx and arm64]
+  sha256: AAAA  # [osx and arm64]
+  url: https://example.org/{{ version }}.tar.gz  # [not (osx and arm64)]
+  sha256: BBBB  # [not (osx and arm64)]
+build:
+  number: 1
+""".replace("AAAA", OTHER).replace("BBBB", OLD)
+    expected = text.replace("2.5.1", "2.5.2").replace(OLD, NEW).replace("number: 1", "number: 0")
+    assert set_version(meta(text), "2.5.2", [NEW], variables={"version": "2.5.2"}).text == expected
+    with pytest.raises(InputError, match=r"several versions\n.*--set NAME=VALUE: 2\.4\.0 .*2\.5\.1"):
+        version_of(meta(text))
+
+
 def test_outputs_that_write_the_same_version_in_several_variables_get_it_in_each() -> None:
     text = """\
 {% set lib = "1.4.7" %}
