@@ -242,7 +242,7 @@ def _setting(reading: Reading) -> Iterator[Found]:
                         yield Found(leaf.start, message, document=forge)
     for entry in forge.entries("bot", "abi_migration_branches") if forge is not None else ():
         for leaf in entry.value.leaves:
-            if not leaf.style and re.fullmatch(r"[\d.]+", leaf.text):
+            if not leaf.style and re.fullmatch(r"\d+(\.\d*)?", leaf.text):
                 yield Found(leaf.start, "the name of a branch is a text: write it in quotes", document=forge)
 
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.check.cuda_guards import missing_guards
-from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.findings import Finding, Weight
 from feedstock_tools.check.linting.reading import is_empty
 from feedstock_tools.check.linting.subject import LintFinding, Subject, cuda_of, has_files
 from feedstock_tools.check.renderings import Job
@@ -130,7 +130,10 @@ def licenses(subject: Subject) -> Iterator[LintFinding]:
     needed = not recipe.has_templates or any(word in licensed[0].value.text.lower() for word in _NEED_FILE if licensed)
     if not own and (needed or (licensed and not others)):
         at = [*of_recipe, *licensed, *recipe.entries("about")]
-        yield subject.finding(at[0].start if at else 0, "license-file", "no license_file is below 'about'")
+        weight: Weight = "mistake" if needed else "remark"  # conda-smithy asks for the text of these families alone
+        yield subject.finding(
+            at[0].start if at else 0, "license-file", "no license_file is below 'about'", weight=weight
+        )
 
 
 #: A requirement with a build: `name version build` or `name=version=build`.

@@ -169,6 +169,7 @@ FILES = [
     ("conda-forge.yml", "min_py_ver: '36'\n", "deprecated-setting", (1, 1)),
     ("conda-forge.yml", "bot:\n  inspection: false\n", "setting", (2, 15)),
     ("conda-forge.yml", "azure:\n  max_paralel: 2\n", "setting", (2, 3)),
+    ("conda-forge.yml", "bot:\n  abi_migration_branches: [1.12.2, 1.12]\n", "setting", (2, 36)),
     (
         "conda-forge.yml",
         "azure:\n  settings_win:\n    variables:\n      SET_PAGEFILE: 1\n",
@@ -315,6 +316,15 @@ def test_a_license_file_of_an_output_does_not_stand_for_that_of_the_recipe(tmp_p
     outputs = "outputs:\n  - name: demo\n    about:\n      license_file: LICENSE\nabout:\n"
     folder = feedstock(tmp_path, V0.replace("  license_file: LICENSE\n", "").replace("about:\n", outputs))
     assert len(found_by(folder, "license-file")) == 1
+
+
+@pytest.mark.parametrize(("license_", "weight"), [("MIT", "mistake"), ("CC0-1.0", "remark")])
+def test_a_missing_license_file_is_a_mistake_where_the_license_demands_its_text(
+    tmp_path: Path, license_: str, weight: str
+) -> None:
+    text = V0.replace("  license_file: LICENSE\n", "").replace("license: MIT", f"license: {license_}")
+    found = lint_feedstock(feedstock(tmp_path, text)).findings
+    assert [each.weight for each in found if each.rule == "license-file"] == [weight]
 
 
 def test_scripts_are_checked_with_shellcheck_where_that_is_enabled(
