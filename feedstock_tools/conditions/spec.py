@@ -36,11 +36,11 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
 #: The words that need no comparison.
 WORDS = (
-    *("linux", "osx", "win", "unix", "x86_64", "aarch64", "arm64", "ppc64le"),
-    *("linux-64", "linux-aarch64", "linux-ppc64le", "osx-64", "osx-arm64", "win-64", "win-arm64"),
+    *("linux", "osx", "win", "unix", "x86_64", "aarch64", "arm64", "ppc64le", "riscv64"),
+    *("linux-64", "linux-aarch64", "linux-ppc64le", "linux-riscv64", "osx-64", "osx-arm64", "win-64", "win-arm64"),
     *("cuda", "cpu", "cross"),
 )
-_ARCHITECTURES = {"x86_64": "64", "aarch64": "aarch64", "arm64": "arm64", "ppc64le": "ppc64le"}
+_ARCHITECTURES = {"x86_64": "64", "aarch64": "aarch64", "arm64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
 _COMPARED = ("cuda", "python")
 _SIGNS = ("==", "!=", "<", "<=", ">", ">=")
 _TOKEN = re.compile(r"[<>=!]=|[<>]|[()]|\d+(?:\.\d+)*|\"[^\"\n]*\"|[A-Za-z_][\w-]*")
@@ -54,6 +54,7 @@ _V0_WORDS = {
     "linux-64": "linux64",
     "linux-aarch64": "linux and aarch64",
     "linux-ppc64le": "linux and ppc64le",
+    "linux-riscv64": "linux and riscv64",
     "osx-64": "osx and x86_64",
     "osx-arm64": "osx and arm64",
     "win-64": "win64",

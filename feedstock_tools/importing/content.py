@@ -100,7 +100,8 @@ class _Importer:
         variants, zipped, lost = variant_content(self.source)
         content["variants"] = variants
         content["zip"] = zipped
-        content["build"] = self._build()
+        build = self._build()
+        content["build"] = build if build != {"number": "0"} else {}
         content["skip"] = self._skip()
         content["outputs"] = outputs
         about = about_of(first.about, self.remainder, first.version)

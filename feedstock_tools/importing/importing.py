@@ -26,9 +26,9 @@ from feedstock_tools.stages import stage
 
 _WIDTH = 120
 _NOT_IN_FLOW = re.compile(r"""[,\[\]{}"'#&*!|>%@`\n]|: |:$|^[\s?:-]|\s$""")
-#: Keys before which a blank line makes the file easier to read.
 #: Keys whose lists are names, which one line holds.
 _FLOWING = frozenset({"maintainers", "imports", "requires", "license_file", "migrations", "architectures"})
+#: Keys before which a blank line makes the file easier to read.
 _SECTIONS = frozenset({"sources", "platforms", "build", "cuda", "variants", "skip", "outputs", "about", "maintainers"})
 
 
@@ -54,6 +54,8 @@ def _keyed(key: str, value: Any, indent: int) -> list[str]:
             *(f"{blank}  {line}".rstrip() for line in value.splitlines()),
         ]
     if isinstance(value, Mapping) and value:
+        if not any(value.values()):
+            return [f"{name} {{{', '.join(value)}}}"]  # platforms, each built on itself
         short = f"{name} {_flow(value)}" if _is_short(value) else ""
         if short and len(short) <= _WIDTH and (key not in _SECTIONS or len(value) == 1):
             return [short]

@@ -17,6 +17,7 @@ VERSIONS = ("10.2", "11.2", "11.8", "12.0", "12.9")
     [
         ("linux", "linux", "linux"),
         ("linux-64", "linux64", "linux and x86_64"),
+        ("linux-riscv64", "linux and riscv64", "linux and riscv64"),
         ("not osx", "not osx", "not osx"),
         ("not (linux or osx)", "not (linux or osx)", "not (linux or osx)"),
         ("cuda", 'cuda_compiler_version != "None"', 'cuda_compiler_version != "None"'),

@@ -154,7 +154,7 @@ class Build(Model):
     """Settings for every output, and the build that runs once before the outputs collect their files."""
 
     number: int = Field(
-        default=0, ge=0, lt=1000, description="Build number; increase it with each build of the same version."
+        default=0, ge=0, lt=100_000, description="Build number; increase it with each build of the same version."
     )
     script: ScriptField | None = Field(
         default=None, description="A script that runs once; outputs collect their files from the work folder."
