@@ -239,7 +239,7 @@ class _Editor:
         elif new and "verbatim" in (known.get(name) or {}):
             known[name]["verbatim"] = _like(known[name]["verbatim"], new["verbatim"])
         else:
-            last = next(reversed(known.values()), None) if isinstance(self.root.get("migrations"), dict) else None
+            last = isinstance(self.root.get("migrations"), dict) and [*known.values()][-1]
             known.insert(len(known) - 1, name, _like(None, new)) if last else known.update({name: _like(None, new)})
         self.root["migrations"] = known
         if not known:

@@ -179,6 +179,11 @@ def test_migrations_come_with_their_contents_change_and_go(v1: Path) -> None:
         "+         - 3  # [linux]",
     ]
 
+    (v1 / "feedstock.yaml").write_text(updated.text)
+    (folder / "libsolve5.yaml").write_text(SHARED)
+    updated = update_spec(v1, pinning=pinning)
+    assert difference(updated.before, updated.text) == ["+   libsolve5: {}"]
+
 
 def test_architectures_of_a_script_that_people_wrote_are_a_line_of_the_spec(v0: Path) -> None:
     script = v0 / "recipe" / "common.sh"
