@@ -267,10 +267,12 @@ def migrate(
     rerender, with conda-smithy's message and the jobs that change. Work trees stay as they are; nothing is pushed. A
     feedstock that has the branch is done, so an interrupted run goes on.
     """
+    from feedstock_tools.check.findings import checks_line, checks_values
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
     from feedstock_tools.many.migrate import Laid, Plan
     from feedstock_tools.many.migrate import migrate as each_laid
+    from feedstock_tools.report.many import impact_checks
     from feedstock_tools.rerender.many import read_migration
     from feedstock_tools.rerender.smithy import chosen_rules
 
@@ -291,9 +293,12 @@ def migrate(
         for each in () if dry_run else each_laid(index, names, plan, os.environ, jobs=jobs):
             laid.append(each)
             stage(f"many migrate: {len(laid)} of {counted(len(names), 'feedstock')} done")
+    checks = impact_checks(found)
     if as_json:
-        say_result([asdict(each) for each in laid])
-    elif laid:
+        say_result({"feedstocks": [asdict(each) for each in laid], **checks_values(checks)})
+    else:
+        say(checks_line(checks, "rendering"))
+    if laid and not as_json:
         say(table(("feedstock", "outcome", ""), [(each.name, each.outcome, each.detail) for each in laid]))
     counts = Counter(each.outcome for each in laid)
     say_note(f"{counted(len(laid), 'feedstock')}: {', '.join(f'{counts[each]} {each}' for each in sorted(counts))}")

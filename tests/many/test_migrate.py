@@ -46,7 +46,9 @@ def migrate(workspace: Path, *words: str) -> list[dict[str, str]]:
     options = ("--pinning", str(top / "pinning"), "--smithy", "none", "--json", *words)
     done = command.run(command.tool("many", "migrate", str(workspace), str(top / "zlib2.yaml"), *options))
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, str]] = json.loads(done.stdout)
+    given = json.loads(done.stdout)
+    assert given["verdict"] == "right"
+    found: list[dict[str, str]] = given["feedstocks"]
     return found
 
 
