@@ -188,6 +188,14 @@ def test_nor_of_a_file_that_is_included(tmp_path: Path, part: str, refusal: str)
     assert not warned
 
 
+def test_an_invalid_file_that_is_imported_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "macros").write_text("{% macro number() %}\n\n{{ a b }}\n{% endmacro %}\n")
+    with pytest.raises(InputError) as caught:
+        rendered(tmp_path, "package:\n{% import 'macros' as m %}\n")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.path, mistake.line) == (tmp_path / "macros", 3)
+
+
 def test_the_sandbox_compiles_without_warnings_and_ends_in_errors_of_jinja() -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -52,8 +52,8 @@ _NUMBERS = (int, float)
 #: Width and precision of a field of `%`, after its key.
 _PERCENT = re.compile(r"%(?:\((?:[^()]|\([^()]*\))*\))?[#0 +-]*(\*|\d*)(?:\.(\*|\d*))?")
 _WIDE = re.compile(r"\d{4,}|[*{]")
-#: What stands for selectors in a template (`RecipeText.template`).
-_WRAPPED = re.compile(r"^(?:\{% (?:if _k\d+|endif) %\})+")
+#: What stands for selectors in a template (`RecipeText.template`), and the number that a linter adds to a line.
+_WRAPPED = re.compile(r"^(?:\{% (?:if _k\d+|endif) %\})+|\ue000\d+\ue001$")
 #: The attributes of values that recipes have a use for; of other types what Jinja's sandbox lets through.
 _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     str: frozenset(
@@ -430,8 +430,9 @@ def render(
             environment.included.select = select
             return _rendered(environment, compiled, context)
     except jinja2.TemplateSyntaxError as error:
-        _, line = _place(recipe, chosen, error.lineno if error.filename is None else 0)
-        raise InputError(f"the template is invalid: {error.message}", path=recipe, line=line) from error
+        path, within = (recipe, chosen) if error.filename is None else (Path(error.filename), error.source or "")
+        _, line = _place(path, within, error.lineno)
+        raise InputError(f"the template is invalid: {error.message}", path=path, line=line) from error
     except _TooMuchError as error:
         shown, line = _place(recipe, chosen, _failed_line(error))
         raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
