@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.limits import BoundError, Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.findings import Check, Report, Weight
 from feedstock_tools.check.linting import packages
@@ -93,6 +93,8 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
         except InputError as error:  # which builds may survive, with a variant or a selector
             path, message = error.mistakes[0].path, error.mistakes[0].message
             unread = f"conda-forge's linter cannot read {path.name if path else 'the recipe'}: {message}"
+            if not subject.jobs and not isinstance(error, BoundError):
+                found.add(_unreadable(subject, error))
     findings = tuple(sorted(found))
     wrong = {found.rule for found in findings if found.weight == "mistake"}
     lacking = _lacking(subject, without_pinning=pinning is None)
@@ -111,9 +113,9 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
 
 
 def _unreadable(subject: Subject, error: InputError) -> LintFinding:
-    """A recipe that is not YAML, without a job that shows what it renders to."""
+    """A recipe that cannot be read, without a job that shows what it renders to."""
     mistake = error.mistakes[0]
-    path, line = subject.path_of(subject.recipe.path), mistake.line or 1
+    path, line = subject.path_of(mistake.path or subject.recipe.path), mistake.line or 1
     return LintFinding(path, line, "not-rendered", mistake.message, column=mistake.column or 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,13 @@ def test_a_recipe_that_no_job_can_render_is_a_finding_and_what_needs_the_jobs_un
         "unknown",
         "unknown",
     ]
+
+
+def test_a_recipe_that_cannot_be_read_is_a_finding_before_the_first_rerender_too(tmp_path: Path) -> None:
+    shutil.rmtree(feedstock(tmp_path, META.replace("  number: 1\n", "  number: {{ 1 / 0 }}\n")) / ".ci_support")
+    (finding,) = (each for each in lint_feedstock(tmp_path).findings if each.rule == "not-rendered")
+    assert (finding.path, finding.line) == ("recipe/meta.yaml", 6)
+    assert finding.message == "the template cannot be rendered: division by zero"
 
 
 def test_rules_that_need_no_job_run_on_a_recipe_that_cannot_be_rendered(tmp_path: Path) -> None:
