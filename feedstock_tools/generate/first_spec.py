@@ -291,5 +291,6 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     ):
         if address is not None:
             yield f"  {key}: {quoted(address)}"
-    yield f"  summary: {quoted(project.summary or f'The package {project.name}')}"
+    summary = quoted(project.summary or f"The package {project.name}")
+    yield f"  summary: {summary}" + ("" if project.summary else "  # the project describes itself nowhere that is read")
     yield ""

@@ -79,7 +79,7 @@ def read_setup_script(path: Path) -> SetupScript:
         languages=tuple(each for each in ("c", "cxx", "cuda", "rust") if each in languages),
         for_torch=not named.isdisjoint(_OF_TORCH),
         only_gpu="CUDAExtension" in named and not _is_conditional(tree),
-        switches=tuple(name for name in _SWITCHES if name in text),
+        switches=tuple(name for name in _SWITCHES if name in set(_looked_up(tree))),
     )
 
 
@@ -94,6 +94,20 @@ def _mentioned(tree: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
+
+
+def _looked_up(tree: ast.AST) -> Iterator[object]:
+    """What may name an environment variable: `getenv("A")`, `environ["A"]`, `"A" in environ`; not a macro's name."""
+    for node in ast.walk(tree):
+        found: ast.expr | None = None
+        if isinstance(node, ast.Call) and node.args:
+            found = node.args[0]
+        elif isinstance(node, ast.Subscript):
+            found = node.slice
+        elif isinstance(node, ast.Compare):
+            found = node.left
+        if isinstance(found, ast.Constant):
+            yield found.value
 
 
 def _is_conditional(tree: ast.AST) -> bool:

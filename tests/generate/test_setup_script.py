@@ -19,6 +19,7 @@ from setuptools import setup
 import torch
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension, CppExtension
 VERSION = "0.4.1"
+MACROS = [("WITH_CUDA", None)]
 raise SystemExit("it was run")
 extension = CUDAExtension if torch.cuda.is_available() or os.getenv("FORCE_CUDA") else CppExtension
 setup(
