@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from click.testing import CliRunner, Result
@@ -13,6 +13,7 @@ from feedstock_tools.cli.spec import init as command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from tests.channel.test_package_index import archive_of
 from tests.support.git import committed
 from tests.support.whole_tree import write_files
@@ -108,6 +109,10 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
     ]
     assert [need.package for need in output.requirements.run] == ["python >={python_min}", "numpy >=1.24,<3", "rich"]
     assert spec.about.homepage == "https://example.org/demo"
+    assert (
+        "          python_version: ${{ python_min }}.*\n"
+        in dict(render(spec, "v1"))[PurePosixPath("recipe/recipe.yaml")]
+    )
 
 
 def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:

@@ -310,12 +310,13 @@ def _variant(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
 def _tests(output: resolved.ResolvedOutput) -> list[str]:
     test = output.test
     lines: list[str] = []
+    python = _python_of_imports(output)
     if any(item.when for item in test.imports):
         for condition, items in groupby(test.imports, key=lambda item: item.when):
-            block = _imports([item.module for item in items], pip_check=test.pip_check and condition is None)
+            block = _imports([item.module for item in items], python, pip_check=test.pip_check and condition is None)
             lines += block if condition is None else _under(condition, block)
     elif test.imports:
-        lines += _imports([item.module for item in test.imports], pip_check=test.pip_check)
+        lines += _imports([item.module for item in test.imports], python, pip_check=test.pip_check)
     commands: list[Entry] = [(SYNTAX.scalar(c.command), c.when, c.why) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
@@ -329,6 +330,15 @@ def _tests(output: resolved.ResolvedOutput) -> list[str]:
     return lines
 
 
-def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
+def _python_of_imports(output: resolved.ResolvedOutput) -> str | None:
+    """The Python that tests a noarch package by its requirements; without one a test takes the newest."""
+    if output.written.noarch is None:
+        return None
+    needs = (SYNTAX.requirement(need) for need in output.test_needs if need.package == "python" and not need.condition)
+    return next((need.strip('"').removeprefix("python ") for need in needs if need != "python"), None)
+
+
+def _imports(modules: list[str], python: str | None, *, pip_check: bool) -> list[str]:
     imports = _block("imports", [f"- {wording.quoted(name)}" for name in modules])
-    return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}"]))
+    version = [f"python_version: {wording.quoted(python)}"] if python else []
+    return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}", *version]))
