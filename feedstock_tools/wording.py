@@ -281,13 +281,13 @@ def fitted(text: str, width: int, *, cut: bool) -> str:
     The rest of a line stands below its last column, or two characters further in.
 
     Args:
-        cut: words longer than a line are cut in the middle; else they stay whole.
+        cut: words longer than a line are cut in the middle, to what most of a line has left; else they stay whole.
 
     >>> print(fitted("change  a-name of 'two words'", 20, cut=True))
     change  a-name of
             'two words'
     >>> print(fitted("linux_64_blas_implmkl", 14, cut=True))
-    linux_…plmkl
+    linux_6…mplmkl
     """
     return "\n".join(
         line if len(line) <= width or len(uncoloured(line)) <= width else "\n".join(_broken(line, width, cut))
@@ -305,7 +305,9 @@ def _broken(line: str, width: int, cut: bool) -> Iterator[str]:
         parts = [match[0]] if len(uncoloured(match[0])) <= room else match[0].split()
         for part in parts:
             gap = line[at : match.start()] if part is parts[0] else " "
-            word = middle_cut(part, room) if cut and "\x1b" not in part else part
+            left = width - len(uncoloured(row + gap))
+            most = left if len(part) > room and 3 * left > 2 * width else room
+            word = middle_cut(part, most) if cut and "\x1b" not in part else part
             if not row.strip() or len(uncoloured(row + gap + word)) <= width:
                 row += gap + word
             else:

@@ -76,6 +76,11 @@ def test_a_line_is_broken_at_blanks_only(words: list[str], width: int, cut: bool
         assert " ".join(lines).split() == words
 
 
+def test_a_name_that_fits_no_line_is_cut_to_what_most_of_a_line_has_left() -> None:
+    assert fitted(f"change {'a' * 90}", 60, cut=True) == f"change {'a' * 26}…{'a' * 26}"
+    assert fitted(f"change {'a' * 58}", 60, cut=True) == f"change\n  {'a' * 58}"
+
+
 def test_a_command_in_quotes_is_not_broken_and_the_rest_stands_below_the_last_column() -> None:
     text = "linux_64  get it with 'feedstock-tools pinning fetch', or give one"
     assert fitted(text, 45, cut=False).split("\n") == [

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.wording import duration
 
 #: How long a wait may take before it is named, in seconds.
 SAID_AFTER = 10.0
@@ -214,7 +215,7 @@ def tell_with(tell: Callable[[str], None]) -> None:
 
 def say_wait(event: str, seconds: float | None) -> None:
     """Report what this process waits for, and for how long at most."""
-    limit = f", for up to {seconds:g} s" if seconds is not None else ""
+    limit = "" if seconds is None else f", for up to {f'{seconds:g} s' if seconds < 120 else duration(seconds)}"
     say_aside(f"waiting for {event}{limit}")
 
 

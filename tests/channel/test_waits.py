@@ -173,6 +173,13 @@ def test_a_long_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == ["waiting for git commit to end, for up to 60 s"]
 
 
+def test_the_limit_of_a_wait_for_hours_is_not_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(locks, "_tell", said.append)
+    locks.say_wait("a package to be read", 14400)
+    assert said == ["waiting for a package to be read, for up to 4 h 00 min"]
+
+
 def test_a_bucket_that_never_answers_is_named_and_given_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpu_feedstock: TinyFeedstock
 ) -> None:
