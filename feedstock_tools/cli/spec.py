@@ -169,6 +169,7 @@ def import_(
     The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they
     differ. Lines that the spec copies are counted. The recipe itself stays as it is: `generate --force` replaces it.
     """
+    from feedstock_tools.feedstock.configurations import in_short
     from feedstock_tools.importing import import_recipe, refuse_spec
     from feedstock_tools.report.spec import imported_text, imported_values
 
@@ -184,7 +185,7 @@ def import_(
         path = imported.write(force=force)
         if not as_json:
             say(f"wrote {path}")
-    say_result((imported_values if as_json else imported_text)(imported))
+    say_result(imported_values(imported) if as_json else imported_text(in_short(imported, folder)))
     return 1 if imported.differences else 0
 
 
