@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,10 @@ COMMANDS = (
     "why python --feedstock FEEDSTOCK --pinning PINNING",
     "why linux_64* --feedstock FEEDSTOCK --pinning PINNING",
     "lint FEEDSTOCK --pinning PINNING",
+    "edit build-number +1 --feedstock FEEDSTOCK --pinning PINNING",
+    "edit version 99.0 --feedstock FEEDSTOCK --pinning PINNING --sha256 HASH",
+    "import FEEDSTOCK --pinning PINNING --dry-run",
+    "generate FEEDSTOCK",
     "diff HEAD~5 HEAD --feedstock FEEDSTOCK",
     "review HEAD~5 --feedstock FEEDSTOCK --no-rehearse --pinning PINNING",
     "plan --feedstock FEEDSTOCK",
@@ -37,6 +42,8 @@ COMMANDS = (
     "test --feedstock FEEDSTOCK",
     "cuda check --feedstock FEEDSTOCK",
     "cuda audit",
+    "dossier --feedstock FEEDSTOCK --output FOLDER/dossier",
+    "publish FOLDER/channel --feedstock FEEDSTOCK",
     "clean --dry-run --feedstock FEEDSTOCK",
     "ci --matrix github --feedstock FEEDSTOCK",
     "search libtorch",
@@ -51,6 +58,14 @@ COMMANDS = (
     "variants",
     "pinning --pinning PINNING",
     "smithy list",
+    "many list FOLDER/index",
+    "collect FOLDER/other",
+    "init FOLDER/nothing",
+    "fleet status --fleet FOLDER/hosts",
+    "--help",
+    "build --help",
+    "edit --help",
+    "fleet --help",
 )
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
 #: What somebody may copy: a name with a dash, an underscore, a slash or a dot within it.
@@ -119,9 +134,9 @@ def main() -> None:
                     continue
                 if "FEEDSTOCK" not in command and feedstock != arguments.feedstocks[0]:
                     continue
-                named = {"FEEDSTOCK": str(copy), "PINNING": str(arguments.pinning.resolve()), "FOLDER": str(folder)}
-                words = [named.get(word, word) for word in re.split(r"(?<!\\) ", command)]
-                words = [word.replace("\\ ", " ") for word in words]
+                filled = command.replace("FEEDSTOCK", str(copy)).replace("FOLDER", str(folder))
+                filled = filled.replace("PINNING", str(arguments.pinning.resolve())).replace("HASH", "0" * 64)
+                words = shlex.split(filled)
                 for width in arguments.widths:
                     found = screen(words, width, folder)
                     if arguments.keep:
