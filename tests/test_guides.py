@@ -73,12 +73,12 @@ def calls(name: str) -> list[str]:
     return [call for call in found if call not in _LEFT_OUT]
 
 
-def calls_of_the_tour() -> list[str]:
-    """The tour's commands on hello, without those that fetch and use a CUDA compiler."""
+def calls_of_the_tour(first: str) -> list[str]:
+    """The tour's commands from a line on to the end of its block, without those that need a CUDA compiler."""
     text = page("five-minutes")
-    block = text[text.index("$ cp -r examples/hello .") :].partition("```")[0]
+    block = text[text.index(f"$ {first}") :].partition("```")[0]
     lines = [line.partition("#")[0].removeprefix("$ ").strip() for line in block.splitlines()]
-    return [line for line in lines if line.startswith("feedstock-tools ") and "cuda" not in line]
+    return [line for line in lines if line.startswith("feedstock-tools ") and not re.search("cuda fetch|cuda13", line)]
 
 
 def run_all(lines: list[str], folder: Path, cache: Path | None = None) -> None:
@@ -102,7 +102,7 @@ def run_all(lines: list[str], folder: Path, cache: Path | None = None) -> None:
 @needs("system", PYTHON in ("py3.11", "py3.12", "py3.13"), "the spec of the tour has Python 3.11 to 3.13")
 def test_the_commands_of_the_first_guide_and_of_the_tour_build_and_test_hello(tmp_path: Path) -> None:
     copy_of_example("hello", tmp_path / "examples")
-    guide, tour = calls("guide-start"), calls_of_the_tour()
+    guide, tour = calls("guide-start"), calls_of_the_tour("cp -r examples/hello .")
     assert len(tour) == 5
     run_all([*guide, *(line for line in tour if line not in guide)], tmp_path)
     artifacts = tmp_path / "hello" / "build_artifacts"
@@ -146,9 +146,12 @@ def test_the_commands_and_the_program_of_the_guide_for_bots_succeed(tmp_path: Pa
     assert run.stdout == "delete .ci_support/osx_64_.yaml\n"
 
 
-def test_the_commands_of_the_guide_to_gpus_succeed(tmp_path: Path) -> None:
+def test_the_commands_of_the_guide_to_gpus_and_of_the_tour_on_the_same_feedstock_succeed(tmp_path: Path) -> None:
     copy_of_example("gpuprobe", tmp_path / "examples")
     before = sorted(tmp_path.joinpath("examples").rglob("*"))
-    run_all(calls("guide-gpu"), tmp_path)
+    run_all(
+        [*calls("guide-gpu"), "feedstock-tools rehearse", *calls_of_the_tour("feedstock-tools build --list")], tmp_path
+    )
+    assert (tmp_path / "gpuprobe" / "matrix.html").is_file()
     assert list((tmp_path / "gpuprobe" / "channel").rglob("*.conda"))
     assert sorted(tmp_path.joinpath("examples").rglob("*")) == before
