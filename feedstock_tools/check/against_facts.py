@@ -16,6 +16,7 @@ from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.architectures import (
     Audience,
+    behind,
     dropped_by,
     faults_of,
     jetson_only,
@@ -29,6 +30,7 @@ from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
+from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.resolved import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
@@ -41,7 +43,7 @@ from feedstock_tools.gpu_code.architecture_lists import (
     read_list,
 )
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
-from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.platforms import Platform
@@ -61,6 +63,8 @@ _T = TypeVar("_T")
 _IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
 _IMAGE_ARCH = re.compile(r"(?<![a-z0-9])(x86_64|aarch64|ppc64le)(?![a-z0-9])")
 _ARCH_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le"}
+#: Packages whose wheels have another name.
+_WHEELS = {"jaxlib": "jax", "faiss": "faiss-gpu", "onnxruntime": "onnxruntime-gpu"}
 _COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx_compiler_version", "gxx"))
 
 
@@ -322,6 +326,33 @@ def _left_out(row: _CudaRow, variables: Sequence[_Variable]) -> Iterator[Finding
         yield row.finding(variables[0].key, message, row.source("architectures"), weight)
 
 
+def _behind_wheels(row: _CudaRow, lists: Iterable[ScriptList], job: Job) -> Iterator[Finding]:
+    """Remarks on GPUs that the wheel of the same version on PyPI has code for, and the lists of a row leave out."""
+    variables = [each for file in _by_file(lists).values() for each in file if not each.last.is_command]
+    readings = [listed for each in variables if not each.last.is_native for listed in each.readings]
+    for package in row.packages_of(job):
+        wheels = _wheels_of(row, package)
+        if wheels is None:
+            continue
+        built = parse_architectures(wheels.code[row.subdir].split())
+        if gpus := behind(row.toolkit, readings, built, row.audience):
+            message = (
+                f"the wheel of {wheels.framework} {wheels.version} has code for {gpus}, which this list leaves out"
+            )
+            yield row.finding(variables[0].key, message, weight="remark")
+
+
+def _wheels_of(row: _CudaRow, package: Package) -> WheelRelease | None:
+    """The wheels of a package's minor version on PyPI that hold code for the platform, of the row's major CUDA."""
+    for key in FRAMEWORKS.get(_WHEELS.get(package.name, package.name), ()):
+        for wheels in load_wheels().get(key, ()):
+            major = re.search(r"\d+", wheels.cuda_spec or wheels.cuda_of_name or "")
+            alike = major is not None and major[0] == row.toolkit.version.partition(".")[0]
+            if alike and wheels.minor == minor_of(package.output.version) and row.subdir in wheels.code:
+                return wheels
+    return None
+
+
 def _findings_of_next(row: _CudaRow, lists: Iterable[ScriptList]) -> Iterator[Finding]:
     """Remarks on lists that a row for a later toolkit would have as well, though its nvcc has dropped some of them."""
     for variables in _by_file(lists).values():
@@ -482,6 +513,7 @@ def _of_all_lists(jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
     for item in jobs:
         for row, lists in item.rows:
             yield from _findings_of_lists(row, lists, for_jetson)
+            yield from _behind_wheels(row, lists, item.job)
 
 
 def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], str]:

@@ -111,6 +111,20 @@ def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audi
         yield f"sm_{oldest} is the only architecture: {supported} get no code", "mistake"
 
 
+def behind(
+    toolkit: Toolkit, lists: Iterable[Sequence[Architecture]], other: Sequence[Architecture], audience: Audience
+) -> str:
+    """The GPUs that other code serves and the toolkit compiles for, but that all of some lists leave out, in words."""
+    readings = list(lists)
+    left = {
+        capability: gpus
+        for capability, gpus in _capabilities(toolkit, audience).items()
+        if readings and all(service_of(listed, capability).how == "no" for listed in readings)
+        if service_of(other, capability).how != "no" and _compiles(toolkit, capability)
+    }
+    return _words(left) if left else ""
+
+
 def _in_between(holes: Mapping[int, tuple[Gpu, ...]], audience: Audience) -> Iterator[tuple[str, Weight]]:
     """GPUs without code that are neither older nor newer than a list; for Jetson modules a remark, since few builds
     serve them, unless the build is for them alone."""

@@ -122,6 +122,9 @@ class WheelRelease:
     `code` has for each platform whose wheel holds GPU code the architectures that most of its kernels are compiled for,
     `some` those of some kernels alone, and `unread` the platforms of which neither is known, each with the reason.
     `part` says how many fat binaries run on GPUs of an architecture of `code`, where that is not all: `217/308`.
+
+    conda-forge's builds of a package for a CUDA, `built`, have this form too, with the `commit` of the feedstock that
+    lists their architectures.
     """
 
     framework: str
@@ -139,6 +142,7 @@ class WheelRelease:
     unread: Mapping[str, str] = field(default_factory=dict)
     python_of_all: tuple[str, ...] = ()
     tested: tuple[str, str] | None = None
+    commit: str | None = None
 
     @property
     def minor(self) -> str:
@@ -158,8 +162,8 @@ class WheelRelease:
 
     @property
     def cuda_of_name(self) -> str | None:
-        """The CUDA in the name of the framework, of `jax-cuda12` and `bitsandbytes-cuda126`: `12.*`, `12.6`."""
-        named = re.search(r"cuda(\d\d)(\d?)x?$", self.framework)
+        """The CUDA in its name, of `jax-cuda12`, `bitsandbytes-cuda126` and `cupy-cuda92`: `12.*`, `12.6`, `9.2`."""
+        named = re.search(r"cuda([89]|\d\d)(\d?)x?$", self.framework)
         return None if named is None else f"{named[1]}.{named[2] or '*'}"
 
     def python_spec(self, version: str | None = None) -> str | None:
@@ -180,16 +184,27 @@ class WheelRelease:
         return f">={pythons[0]},<{major}.{int(minor) + 1}"
 
 
+#: Wheels that are releases of another project.
+_TESTED = {"tensorflow-gpu": "tensorflow"}
+
+
 @cache
 def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
     """The releases of `variants/wheels.yaml` by framework, oldest first."""
     document = content_of("wheels.yaml")
     return MappingProxyType(
         {
-            name: tuple(_release(name, entry, document["tested"].get(name)) for entry in entries)
+            name: tuple(_release(name, entry, document["tested"].get(_TESTED.get(name, name))) for entry in entries)
             for name, entries in document["wheels"].items()
         }
     )
+
+
+@cache
+def conda_builds() -> Mapping[str, tuple[WheelRelease, ...]]:
+    """conda-forge's builds in `variants/wheels.yaml` by package, oldest first."""
+    found: Mapping[str, Any] = content_of("wheels.yaml").get("conda", {})
+    return {name: tuple(WheelRelease(name, python=(), **entry) for entry in found[name]) for name in found}
 
 
 @cache

@@ -432,6 +432,17 @@ class FrameworkWheelEntry(FactsFile):
     unread: dict[Subdir, Text] = Field(ABSENT, description="Why the GPU code of a platform's wheel is not known.")
 
 
+class CondaBuildEntry(FactsFile):
+    """conda-forge's builds of a framework for a CUDA, of the last release of a minor version."""
+
+    version: Numbers
+    built: Minor = Field(description="The CUDA.")
+    platforms: Listed[Subdir]
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{10}$")] = Field(description="The feedstock's.")
+    code: dict[Subdir, Text] = Field(ABSENT, description="The list of architectures, by platform.")
+    unread: dict[Subdir, Text] = Field(ABSENT, description="Why the list of a platform is not known.")
+
+
 class TestedEntry(FactsFile):
     """What a release was tested with."""
 
@@ -454,6 +465,7 @@ class WheelsFile(FactsFile):
     )
 
     wheels: dict[str, list[FrameworkWheelEntry]] = Field(description="Releases by framework, oldest first.")
+    conda: dict[str, list[CondaBuildEntry]] = Field({}, description="conda-forge's builds by package, oldest first.")
     libraries: dict[str, Listed[Numbers]] = Field({}, description="Releases of NVIDIA's libraries on PyPI.")
 
 

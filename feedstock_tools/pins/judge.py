@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
-from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
+from feedstock_tools.facts.frameworks import WheelRelease, conda_builds, load_wheels
 from feedstock_tools.facts.gpus import Gpu, driver_version, find_gpus, load_gpus, reaches
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
 from feedstock_tools.pins.channels import FoundBuild, search
@@ -238,14 +238,15 @@ class BuildVerdict:
 class Report:
     """The verdicts for each card; `machine` if this machine was queried.
 
-    `wheels` are those on wheels of frameworks on PyPI for a `platform`, by capability; none where toolkits or builds
-    were named.
+    `wheels` are those on wheels of frameworks on PyPI for a `platform`, by capability, and `conda` on builds of
+    conda-forge; none where toolkits or builds were named.
     """
 
     machine: Machine | None
     cards: tuple[tuple[Card, tuple[BuildVerdict, ...]], ...]
     platform: str = ""
     wheels: Mapping[str, tuple[BuildVerdict, ...]] = field(default_factory=dict)
+    conda: Mapping[str, tuple[BuildVerdict, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,8 @@ def report(question: Question) -> Report:
         return Report(machine, tuple(judged))
     subdirs = {card.capability: _subdir_of(card, question.platform) for card in cards}
     wheels = {card.capability: tuple(_all_wheels(facts, card, subdirs[card.capability])) for card in cards}
-    return Report(machine, tuple(judged), " and ".join(dict.fromkeys(subdirs.values())), wheels)
+    conda = {card.capability: tuple(_conda_builds(facts, card, subdirs[card.capability])) for card in cards}
+    return Report(machine, tuple(judged), " and ".join(dict.fromkeys(subdirs.values())), wheels, conda)
 
 
 def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[Card]]:
@@ -319,8 +321,15 @@ def _all_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerd
                 yield BuildVerdict(f"{key} {wheels.minor}", wheels.cuda_spec, judge_wheel(facts, card, wheels, subdir))
 
 
+def _conda_builds(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdict]:
+    for name, builds in conda_builds().items():
+        for build in builds:
+            if subdir in build.platforms:
+                yield BuildVerdict(f"{name} {build.minor}", build.built, judge_wheel(facts, card, build, subdir))
+
+
 def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
-    """How a card runs the wheel of a framework for a platform, by the GPU code in it and the card's driver."""
+    """How a card runs the wheel of a framework, or conda-forge's build, by the GPU code in it and the card's driver."""
     verdict = _of_wheel(facts, card, wheels, subdir)
     doubt = _driver_in_doubt(card)
     return Verdict("unknown", verdict.by, (doubt,)) if doubt and verdict.how in ("native", "ptx") else verdict
@@ -329,7 +338,8 @@ def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str)
 def _of_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
     """The verdict if the driver knows the GPU wherever that is not known."""
     if subdir in wheels.unread:
-        return Verdict("unknown", None, (f"Not known of its wheel: {wheels.unread[subdir]}.",))
+        reason = f"Not known of its {'build' if wheels.commit else 'wheel'}: {wheels.unread[subdir]}."
+        return Verdict("unknown", None, (reason,))
     if subdir not in wheels.code:
         reason = "is for the CPU" if subdir in wheels.platforms else "does not exist"
         return Verdict("cpu" if subdir in wheels.platforms else "no", None, (f"Its wheel for {subdir} {reason}.",))

@@ -28,6 +28,7 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.checking import model_of
 from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
 from maintenance.facts import (
+    conda_builds,
     feedstocks,
     framework_wheels,
     gpus,
@@ -75,9 +76,9 @@ def program() -> None:
 def _update(index: str, mirror: Path | None) -> None:
     """Read what is new on the index and in clones, write it, and print the difference.
 
-    It runs `toolkits`, `libraries`, `frameworks` and, with --mirror, `feedstocks`. Each release is recorded as it is
-    read: after a stop, the same command goes on. What cannot be written by itself, such as a toolkit without facts, is
-    reported, and the exit code is 1.
+    It runs `toolkits`, `libraries`, `frameworks` and, with --mirror, `feedstocks` and `conda-builds`. Each release is
+    recorded as it is read: after a stop, the same command goes on. What cannot be written by itself, such as a toolkit
+    without facts, is reported, and the exit code is 1.
     """
     sys.exit(min(1, updating.update(index, mirror)))
 
@@ -139,6 +140,17 @@ def _gpus(pci_ids: Path, drivers: Path, branches: Path) -> None:
 def _feedstocks(mirror: Path) -> None:
     """Record what clones of feedstocks, `<owner>+<name>/repo` in MIRROR, say of rows, libraries and packages."""
     feedstocks.update(mirror)
+
+
+@program.command("conda-builds")
+@click.option("--again", is_flag=True, help="Read every version again, and report what differs.")
+@click.argument("mirror", type=_FOLDER)
+def _conda_builds(mirror: Path, again: bool) -> None:
+    """Record for which GPUs conda-forge builds frameworks, by the lists in their recipes and scripts.
+
+    MIRROR has clones of their feedstocks, `conda-forge+<name>-feedstock/repo`; `frameworks` writes what is recorded.
+    """
+    sys.exit(min(1, conda_builds.update(mirror, again)))
 
 
 @program.command("row")

@@ -32,7 +32,7 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import minor_of, parse_version
-from maintenance.facts import libraries
+from maintenance.facts import conda_builds, libraries
 from maintenance.facts.index import Wheel, archive, by_minor, linux_wheels, wheels_of
 from maintenance.facts.records import Entry, Release, read_new, read_table, write_table
 
@@ -46,6 +46,7 @@ class Project:
     Attributes:
         name: on the index.
         oldest: the first version that is read; those before are known by the names of their wheels.
+        before: the first version that another project has.
         extra: the extra of its metadata that brings CUDA along.
         library: the libraries that hold its GPU code, by a pattern of their names; None: the largest.
         states: a file of it that states the CUDA that it was built with, by a pattern of its path, and a pattern that
@@ -55,6 +56,7 @@ class Project:
 
     name: str
     oldest: str = "0"
+    before: str | None = None
     extra: str | None = None
     library: str | None = None
     states: tuple[str, str] | None = None
@@ -65,15 +67,20 @@ _TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so
 _TENSORFLOW = r"_pywrap_tensorflow_internal\.(so|pyd)|libtensorflow_cc\.so\.\d"
 PROJECTS: Mapping[str, Project] = {
     "torch": Project("torch", "1.0", library=_TORCH, states=(r"torch/version\.py", r"cuda[^=]*=\s*'(\d+\.\d+)")),
-    "tensorflow": Project("tensorflow", "1.13", "and-cuda", _TENSORFLOW),
+    "tensorflow": Project("tensorflow", extra="and-cuda", library=_TENSORFLOW),
+    "tensorflow-gpu": Project("tensorflow-gpu", library=_TENSORFLOW, before="2.1"),
     "jax-cuda12": Project("jax-cuda12-plugin", extra="with-cuda"),
     "jax-cuda13": Project("jax-cuda13-plugin", extra="with-cuda"),
+    **{
+        f"cupy-cuda{cuda}": Project(f"cupy-cuda{cuda}")
+        for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117)
+    },
     "cupy-cuda11x": Project("cupy-cuda11x"),
     "cupy-cuda12x": Project("cupy-cuda12x", extra="ctk"),
     "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),
     "torchvision": Project("torchvision", states=(r"torchvision/version\.py", r"\+cu(\d+)")),
     "torchaudio": Project("torchaudio", states=(r"torchaudio/version\.py", r"\+cu(\d+)")),
-    "vllm": Project("vllm", library=r"_C(_stable_libtorch)?\.(abi3|cpython-[^.]*)\.so"),
+    "vllm": Project("vllm", library=r"(_C(_stable_libtorch)?|[a-z]+_ops)\.(abi3|cpython-[^.]*)\.so"),
     "xformers": Project("xformers", library=r"_C\.(so|pyd)", states=(r"xformers/cpp_lib\.json", r'"cuda": (\d+)')),
     "onnxruntime-gpu": Project(
         "onnxruntime-gpu",
@@ -356,7 +363,11 @@ def update_framework(index: str, framework: str, again: bool) -> int:
     """Read the new releases of a framework into its table; return how many differ or could not be read."""
     project = PROJECTS[framework]
     table = read_table(f"{TABLES}/{framework}")
-    files = wheels_of(index, project.name)
+    files = {
+        version: wheels
+        for version, wheels in wheels_of(index, project.name).items()
+        if project.before is None or parse_version(version) < parse_version(project.before)
+    }
     last = [group[-1] for group in by_minor(files)]
     since = [version for version in last if parse_version(version) >= parse_version(project.oldest)]
     for version in last:
@@ -477,6 +488,13 @@ def write() -> None:
     """Write `variants/wheels.yaml` from the tables: `tested` stays as it is."""
     path = data_folder("variants") / "wheels.yaml"
     tested = yaml.safe_load(path.read_text(encoding="utf-8"))["tested"]
+
+    def in_lines(entries: Sequence[Entry]) -> list[str]:
+        return [
+            f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"
+            for entry in entries
+        ]
+
     lines = [
         "# yaml-language-server: $schema=wheels.schema.json",
         "#",
@@ -494,11 +512,11 @@ def write() -> None:
             "bitsandbytes"
         ):  # its wheels have libraries for several CUDA versions, not all for each
             entries = [each for each in entries if "code" in each or ("unread" in each and framework.endswith("118"))]
-        lines += [f"  {framework}:"] if entries else []
-        lines += [
-            f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"
-            for entry in entries
-        ]
+        lines += [f"  {framework}:", *in_lines(entries)] if entries else []
+    lines += ["", "# conda-forge's builds, by the lists of architectures in their recipes and scripts.", "conda:"]
+    for framework in conda_builds.FEEDSTOCKS:
+        builds = [*conda_builds.builds_of(framework)]
+        lines += [f"  {framework}:", *in_lines(builds)] if builds else []
     listed = {name: entry["versions"] for name, entry in read_table(f"{TABLES}/libraries").items()}
     if listed:
         lines += ["", yaml.dump({"libraries": listed}, default_flow_style=None, width=116, sort_keys=False).rstrip()]

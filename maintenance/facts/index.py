@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from remotezip import RemoteZip, RemoteZipError
+from urllib3.exceptions import HTTPError
 
 from feedstock_tools.versions import minor_of, parse_version
 
@@ -121,12 +122,12 @@ def archive(url: str) -> Iterator[zipfile.ZipFile]:
     """A wheel on a server as an archive; each of its members is read by one request for a range.
 
     Raises:
-        OSError: the server does not answer or serves no ranges, or the archive is damaged.
+        OSError: the server does not answer, breaks off or serves no ranges, or the archive is damaged.
     """
     try:
         with RemoteZip(url, timeout=_TIMEOUT) as opened:
             yield opened
-    except (RemoteZipError, zipfile.BadZipFile) as error:
+    except (RemoteZipError, HTTPError, zipfile.BadZipFile) as error:
         raise OSError(f"{url.rpartition('/')[2]}: {error}") from error
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from feedstock_tools.data import data_folder
-from maintenance.facts import feedstocks, framework_wheels, libraries, toolkits
+from maintenance.facts import conda_builds, feedstocks, framework_wheels, libraries, toolkits
 from maintenance.facts.records import RECORDED, say
 
 #: Larger libraries, which are downloaded whole, are left to `libraries` alone.
@@ -26,11 +26,12 @@ def update(index: str, mirror: Path | None) -> int:
     steps: dict[str, Callable[[], int]] = {
         "toolkits": lambda: toolkits.update(index, False, False),
         "libraries": lambda: libraries.update(index, False, _LARGEST_MB, ()),
-        "frameworks": lambda: framework_wheels.update(index, False, ()),
     }
     if mirror is not None:
         clones = mirror
         steps["feedstocks"] = lambda: _of_feedstocks(clones)
+        steps["conda-builds"] = lambda: conda_builds.update(clones, False)
+    steps["frameworks"] = lambda: framework_wheels.update(index, False, ())
     wrong = 0
     for name, step in steps.items():
         say(f"--- {name}")

@@ -23,9 +23,12 @@ from maintenance.facts.records import Entry, read_table, say
 #: Frameworks by the names that users give, and the tables of their wheels.
 FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
-    "tensorflow": ("tensorflow",),
+    "tensorflow": ("tensorflow", "tensorflow-gpu"),
     "jax": ("jax-cuda12", "jax-cuda13"),
-    "cupy": ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    "cupy": (
+        *(f"cupy-cuda{cuda}" for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117)),
+        *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    ),
     "torchvision": ("torchvision",),
     "torchaudio": ("torchaudio",),
     "vllm": ("vllm",),

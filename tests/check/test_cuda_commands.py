@@ -140,3 +140,11 @@ def test_commands_in_a_recipe_and_the_scripts_that_they_call(tmp_path: Path) -> 
 def test_a_package_without_the_compiler_of_cuda_is_not_judged(tmp_path: Path) -> None:
     meta = META.replace("{{ compiler('cuda') }}", "cuda-version")
     assert verdict(tmp_path, meta, build_sh="cmake -DUSE_CUDA=OFF .") == ("right", [])
+
+
+def test_gpus_that_the_wheel_of_the_same_version_serves_are_remarked(tmp_path: Path) -> None:
+    meta = META.replace("demo", "pytorch").replace('version: "1"', "version: 2.8.0")
+    script = "export TORCH_CUDA_ARCH_LIST='8.0;9.0;12.0+PTX'\ncmake -DUSE_CUDA=ON ."
+    _, findings = verdict(tmp_path, meta, build_sh=script)
+    remark = "the wheel of torch 2.8.0 has code for Tesla V100 (7.0), GeForce RTX 2080 (7.5)"
+    assert [each for each in findings if remark in each and "which this list leaves out" in each] != []

@@ -22,7 +22,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     text = (data_folder("variants") / "wheels.yaml").read_text(encoding="utf-8")
     path = tmp_path / "wheels.yaml"
-    path.write_text(text.replace("version: 2.15.0,", "version: 2.99.0,"), encoding="utf-8")
+    path.write_text(text.replace("version: 2.15.0,", "version: 2.99.0,", 1), encoding="utf-8")
     return path
 
 

@@ -29,7 +29,8 @@ def test_the_rules_of_the_check(code: dict[str, int], capability: int, how: str)
 
 
 def test_a_gpu_runs_nearly_all_of_a_wheel_or_little() -> None:
-    """The two thirds in `framework_wheels.own_code` are no fine line: torch 1.11 alone is between 20 and 66 %."""
+    """The two thirds in `framework_wheels.own_code` are no fine line: torch 1.11 on a K40 alone is between 20 and 66 %,
+    and vllm for ARM, where it was not built for such GPUs but for Orin and Grace."""
     capabilities = {capability for capability, _ in GPUS.values()}
     between = [
         (table, version, subdir, capability)
@@ -39,7 +40,8 @@ def test_a_gpu_runs_nearly_all_of_a_wheel_or_little() -> None:
         for capability in capabilities
         if (found := shares(entry, capability)) and 0.2 < found[1] < 0.66
     ]
-    assert {(table, version, capability) for table, version, _, capability in between} <= {("torch", "1.11.0", 35)}
+    on_arm = {each for each in between if each[0] == "vllm" and each[2] == "linux-aarch64" and each[3] in (80, 86, 110)}
+    assert {each for each in between if each not in on_arm} <= {("torch", "1.11.0", "linux-64", 35)}
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,14 @@ def test_wheels_are_judged_by_the_code_in_them() -> None:
     assert (runs["torch 2.8"], runs["cupy-cuda12x 14.2"]) == ("cpu", "native")
 
 
+def test_builds_of_conda_forge_are_judged_by_the_lists_in_their_recipes() -> None:
+    (found,) = json.loads(output("GTX 1080 Ti", "--platform", "linux-64", "--json"))["gpus"]
+    runs = {(item["what"], item["cuda"]): item["runs"] for item in found["conda"]}
+    assert (runs["pytorch 2.13", "12.9"], runs["pytorch 2.13", "13.0"]) == ("native", "no")
+    lines = output("GTX 1080 Ti", "--platform", "linux-64").split("conda-forge's builds for linux-64")[1].splitlines()
+    assert lines[2].split()[:5] == ["pytorch", "2.7", "to", "2.13", "native"]  # one line for all CUDA
+
+
 def test_a_wheel_with_ptx_alone_needs_a_driver_that_compiles_it() -> None:
     for driver, runs in (("535.54.03", "no"), ("570.26", "ptx")):
         (found,) = json.loads(output("H100", "--driver", driver, "--platform", "linux-64", "--json"))["gpus"]

@@ -10,7 +10,7 @@ from itertools import combinations, islice, product
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.cuda import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.facts.frameworks import WheelRelease
 from feedstock_tools.pins.graph import answers, from_facts, resolve
 from feedstock_tools.pins.graph.answers import pin_graph
@@ -273,6 +273,24 @@ def test_a_wheel_that_was_not_read_is_not_known(monkeypatch: pytest.MonkeyPatch)
     assert conflict is not None
     assert conflict.unknown
     assert "of those for linux-64 it is not known: it has 9 GB" in str(conflict)
+    assert "only its wheels for linux-64 may hold GPU code" in str(
+        answers.resolve(["triton=3.3", "platform=win-64"]).conflict
+    )
+
+
+def test_a_wheel_that_was_not_read_is_not_called_one_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = WheelRelease("bitsandbytes-cuda126", "0.99.0", ("3.12",), ("linux-64",), code={"linux-64": "sm_90"})
+    unread = WheelRelease(
+        "bitsandbytes-cuda128", "0.99.0", ("3.12",), ("linux-64",), unread={"linux-64": "it has 9 GB"}
+    )
+    monkeypatch.setattr(from_facts, "load_wheels", lambda: {each.framework: (each,) for each in (read, unread)})
+    scales = {"sm": ("90",), "__cuda": ("12.8",)}
+    bounds = from_facts.bounds_of_wheels("bitsandbytes", load_cuda(), ("12.6", "12.8"), (), scales)
+    (said,) = (bound.said for bound in bounds if "cuda" in bound.kinds and "for CUDA" in bound.said)
+    assert said == (
+        "its wheels are bitsandbytes-cuda126 for CUDA 12.6 and bitsandbytes-cuda128 for CUDA 12.8, whose GPU code is "
+        "not known"
+    )
 
 
 def test_wsl_has_packages_of_linux_and_drivers_of_windows() -> None:

@@ -412,7 +412,12 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
     fit = [platform for platform in named if any(platform in wheels.code for wheels in builds)]
     unread = {platform: why for wheels in builds for platform, why in wheels.unread.items() if platform not in fit}
     without = [platform for platform in named if platform in _PLATFORMS and platform not in (*fit, *unread)]
-    sentence = f"its wheels for {listed(fit)} hold GPU code" if fit else "it has no wheels with GPU code on PyPI"
+    if fit:
+        sentence = f"its wheels for {listed(fit)} hold GPU code"
+    elif unread:
+        sentence = f"only its wheels for {listed(list(unread))} may hold GPU code"
+    else:
+        sentence = "it has no wheels with GPU code on PyPI"
     none = f"those for {listed(without)} {'have' if fit else 'are for the CPU, and have'} no CUDA" if without else ""
     ways = (Way({"platform": frozenset({*fit, *unread})}, source=source),)
     yield Bound(release, ways, "; ".join(filter(None, (sentence, none))))
@@ -511,7 +516,7 @@ def brought_cuda(wheels: WheelRelease, cudas: Sequence[str]) -> frozenset[str]:
 def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
     """The CUDA that the wheels contain, that their names say, or that their makers tested them with."""
     ways, words = [], []
-    several = len(FRAMEWORKS[release.kind]) > 1
+    several = len(builds) > 1 or any(wheels.cuda_of_name for wheels in builds.values())
     for key, wheels in builds.items():
         if wheels.tested is not None:
             cuda, cudnn = wheels.tested
@@ -527,8 +532,11 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
         cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
         spec = (wheels.cuda_of_name or wheels.cuda_spec or "").removesuffix(".*")
         named = f"{key} for CUDA {spec}" if several else f"its wheels bring CUDA {spec}"
-        without = f"{key} without CUDA" if several else "its wheels bring no CUDA"
-        words.append(f"{named}{cudnn}" if wheels.code else without)
+        if not wheels.code and wheels.unread:
+            named += ", whose GPU code is not known"
+        elif not wheels.code:
+            named = f"{key} without CUDA" if several else "its wheels bring no CUDA"
+        words.append(f"{named}{cudnn if wheels.code else ''}")
     return Bound(release, tuple(ways), f"its wheels are {listed(words)}" if several else words[0])
 
 

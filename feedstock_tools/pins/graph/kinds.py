@@ -32,11 +32,14 @@ _SYSTEMS = {
 
 #: The frameworks that demands may name, and their wheels: some have others for each major version of CUDA.
 FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
-    "tensorflow": ("tensorflow",),
+    "tensorflow": ("tensorflow", "tensorflow-gpu"),
     "pytorch": ("torch",),
     "torch": ("torch",),
     "jax": ("jax-cuda12", "jax-cuda13"),
-    "cupy": ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    "cupy": (
+        *(f"cupy-cuda{cuda}" for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117)),
+        *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    ),
     "torchvision": ("torchvision",),
     "torchaudio": ("torchaudio",),
     "vllm": ("vllm",),

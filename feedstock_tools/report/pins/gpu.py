@@ -13,6 +13,7 @@ from feedstock_tools.pins.driver import Machine
 from feedstock_tools.pins.judge import HOW, BuildVerdict, Card, Report, Verdict
 from feedstock_tools.wording import counted, values_of
 
+_BEST = ("native", "ptx", "unknown", "no", "cpu")
 _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
 
@@ -60,6 +61,9 @@ def gpu_text(report: Report, *, single: bool, every: bool = False) -> str:
         if wheels:
             lines.append(f"Wheels on PyPI for {report.platform}, by the GPU code in them:")
             lines += _of_wheels([_Line.of(item) for item in wheels], every=every)
+        if conda := report.conda.get(card.capability, ()):
+            lines.append(f"conda-forge's builds for {report.platform}, by the lists in their recipes:")
+            lines += _of_wheels([_Line.of(item) for item in (conda if every else _best(conda))], every=every)
     return "\n".join(lines)
 
 
@@ -74,6 +78,7 @@ def gpu_json(report: Report) -> dict[str, Any]:
             **values_of(card, "name", "capability", "driver", "driver_cuda"),
             "builds": _judged(judged),
             **({"wheels": _judged(report.wheels[card.capability])} if card.capability in report.wheels else {}),
+            **({"conda": _judged(report.conda[card.capability])} if card.capability in report.conda else {}),
         }
         for card, judged in report.cards
     ]
@@ -85,6 +90,16 @@ def _judged(judged: Sequence[BuildVerdict]) -> list[dict[str, Any]]:
         {**values_of(item, "what", "cuda"), "runs": item.verdict.how, **values_of(item.verdict, "by", "reasons")}
         for item in judged
     ]
+
+
+def _best(judged: Sequence[BuildVerdict]) -> list[BuildVerdict]:
+    """Of the builds of one version for several CUDA, the newest of those that run best."""
+    best: dict[str, BuildVerdict] = {}
+    for item in judged:
+        before = best.get(item.what)
+        if before is None or _BEST.index(item.verdict.how) <= _BEST.index(before.verdict.how):
+            best[item.what] = item
+    return list(best.values())
 
 
 def _about(machine: Machine) -> list[str]:
