@@ -446,8 +446,8 @@ class CondaBuildEntry(FactsFile):
 class TestedEntry(FactsFile):
     """What a release was tested with."""
 
-    cuda: Minor
-    cudnn: Minor
+    cuda: Numbers = Field(description="A minor version, or every one of a major version.")
+    cudnn: Numbers
 
 
 class TestedReleasesEntry(FactsFile):

@@ -273,9 +273,11 @@ def test_a_wheel_that_was_not_read_is_not_known(monkeypatch: pytest.MonkeyPatch)
     assert conflict is not None
     assert conflict.unknown
     assert "of those for linux-64 it is not known: it has 9 GB" in str(conflict)
-    assert "only its wheels for linux-64 may hold GPU code" in str(
-        answers.resolve(["triton=3.3", "platform=win-64"]).conflict
-    )
+
+
+def test_platforms_without_a_wheel_are_told_from_wheels_that_are_not_known() -> None:
+    conflict = answers.resolve(["triton=3.3", "platform=win-64"]).conflict
+    assert "only its wheels for linux-64 may hold GPU code" in str(conflict)
 
 
 def test_a_wheel_that_was_not_read_is_not_called_one_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +286,7 @@ def test_a_wheel_that_was_not_read_is_not_called_one_without_cuda(monkeypatch: p
         "bitsandbytes-cuda128", "0.99.0", ("3.12",), ("linux-64",), unread={"linux-64": "it has 9 GB"}
     )
     monkeypatch.setattr(from_facts, "load_wheels", lambda: {each.framework: (each,) for each in (read, unread)})
-    scales = {"sm": ("90",), "__cuda": ("12.8",)}
+    scales = {"sm": frozenset({"90"}), "__cuda": frozenset({"12.8"})}
     bounds = from_facts.bounds_of_wheels("bitsandbytes", load_cuda(), ("12.6", "12.8"), (), scales)
     (said,) = (bound.said for bound in bounds if "cuda" in bound.kinds and "for CUDA" in bound.said)
     assert said == (

@@ -508,7 +508,7 @@ def code_words(code: str) -> str:
 def brought_cuda(wheels: WheelRelease, cudas: Sequence[str]) -> frozenset[str]:
     """The CUDA versions that a wheel is for: that of its metadata, its own statement, or its name; none if unknown."""
     if wheels.tested is not None:
-        return frozenset({wheels.tested[0]})
+        return frozenset(cuda for cuda in cudas if f"{cuda}.".startswith(f"{wheels.tested[0]}."))
     spec = ",".join(filter(None, (wheels.cuda_spec, wheels.cuda_of_name)))
     return frozenset(cuda for cuda in cudas if admits(spec, cuda)) if spec else frozenset()
 
@@ -520,7 +520,8 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
     for key, wheels in builds.items():
         if wheels.tested is not None:
             cuda, cudnn = wheels.tested
-            way = Way({"cuda": frozenset({cuda})}, frozenset({"cuda"}), "TensorFlow's tested build configurations")
+            tested = brought_cuda(wheels, cudas)
+            way = Way({"cuda": tested}, frozenset({"cuda"}), "the configurations that its makers tested")
             reason = f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
             return Bound(release, (way,), reason)
         brought = brought_cuda(wheels, cudas)
@@ -550,7 +551,7 @@ def _needed_cudnn(
     allowed: set[str] = set()
     built: list[str] = []
     for wheels in builds:
-        least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)+)", wheels.tested[1] if wheels.tested else wheels.cudnn or "")
+        least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)*)", wheels.tested[1] if wheels.tested else wheels.cudnn or "")
         if least is None:
             return
         minor = parse_version(".".join(least[1].split(".")[:2]))
