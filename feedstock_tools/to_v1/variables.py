@@ -312,8 +312,8 @@ class Variables:
             more = without(when, old.scope)
             return (_added(text, old.tag, all_of(more)) if more else text), old.scope
         if are_exhaustive(old.scope, when):
-            return f"{operand(text)} if {condition} else {old.tag}", ()
-        return f'{operand(text)} if {condition} else {old.tag} if {all_of(old.scope)} else ""', ()
+            return _conditional(text, condition, old.tag), ()
+        return _conditional(text, condition, f'{old.tag} if {all_of(old.scope)} else ""'), ()
 
     def items(self, node: nodes.Expr, source: str, depth: int = 0) -> Iterator[tuple[When, nodes.Expr]]:
         """The items of a list, each with the conditions under which it is there.
@@ -359,12 +359,20 @@ class Variables:
             yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
 
 
+def _conditional(text: str, condition: str, other: str) -> str:
+    """A value under a condition, which the value itself need not ask again."""
+    node = parsed(text)
+    if isinstance(node, nodes.CondExpr) and rewritten(node.test) == condition:
+        text = rewritten(node.expr1)
+    return f"{operand(text)} if {condition} else {other}"
+
+
 def _added(text: str, old: str, condition: str) -> str:
     """The value of a variable that was set before: with an addition under a condition, or another value."""
     node = parsed(text)
     added = _addition(node, old)
     if added is None:
-        return f"{operand(text)} if {condition} else {old}"
+        return _conditional(text, condition, old)
     more = rewritten(added)
     if is_text(added) or isinstance(node, nodes.Concat):
         return f'{old} ~ ({operand(more)} if {condition} else "")'

@@ -36,6 +36,22 @@ build:
     assert made["build"]["string"] == "${{ kind }}_${{ major }}_h${{ hash }}_${{ build_number }}"
 
 
+def test_a_value_in_a_branch_asks_for_its_condition_once(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        """\
+{% if cuda_compiler_version == "None" %}
+{% set cuda_major = 0 %}
+{% else %}
+{% set cuda_major = cuda_compiler_version.split(".")[0] | int if cuda_compiler_version != "None" else 1 %}
+{% endif %}
+"""
+        + HEAD
+        + "build:\n  string: cuda{{ cuda_major }}\n",
+    )
+    assert made["context"]["cuda_major"].count("if") == 1, made["context"]
+
+
 def test_a_chain_of_additions_is_one_expression_and_keeps_its_comments(tmp_path: Path) -> None:
     meta = (
         HEAD
