@@ -34,6 +34,8 @@ from feedstock_tools.rerender.configuration import cuda_version
 
 TOOLKITS = ("cuda-version", "cudatoolkit")
 _VERSION = re.compile(r"\d[\w.]*")
+#: What stands between version and build in `16.0.0.*=*cuda`.
+_JOINT = re.compile(r"(?<=[\w*])=(?=[^=])")
 
 
 def jobs_of(folder: Path) -> list[Packages]:
@@ -43,7 +45,7 @@ def jobs_of(folder: Path) -> list[Packages]:
 
 def stub(spec: str, like: Record, number: int) -> Record:
     """A package that satisfies a specification: its lowest version, and its build without patterns."""
-    name, version, build, *_ = [*spec.split(), "", ""]
+    name, version, build, *_ = [*_JOINT.sub(" ", spec).split(), "", ""]
     found = _VERSION.search(version)
     pinned = found[0].removesuffix(".*").rstrip(".") if found else "99"
     string = build.replace("*", "0") or str(number)
