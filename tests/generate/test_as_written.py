@@ -170,6 +170,16 @@ def test_an_output_with_the_name_of_the_recipe_is_the_recipe() -> None:
     assert "  run:\n    - zlib\n" in text
 
 
+def test_build_numbers_and_compilers_of_real_recipes_are_written() -> None:
+    content = ALONE.replace("outputs:", "build: {number: 1010}\noutputs:").replace(
+        "{run: [zlib]}", "{build: [{compiler: go-nocgo}]}"
+    )
+    text = next(text for path, text in render(spec_from_text(content), "v0").items() if path.name == "meta.yaml")
+
+    assert "1010" in text
+    assert "compiler('go-nocgo')" in text.replace('"', "'")
+
+
 def test_a_verbatim_block_belongs_to_its_format() -> None:
     with pytest.raises(InputError, match="a verbatim block for 'build' has no lines for v1"):
         render(spec_from_text(ALONE), "v1")

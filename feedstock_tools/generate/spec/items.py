@@ -200,7 +200,7 @@ PackageSpec = Annotated[
 ]
 #: A list whose single entry may be written without the list.
 Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of), _OrOne()]
-_Language = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+_Language = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 _PinExpression = Annotated[str, Field(pattern=r"^(x(\.x)*|none|\d[\w.]*|\{\w+\})$")]
 
 
