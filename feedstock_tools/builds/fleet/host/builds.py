@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -340,10 +340,17 @@ class Builds:
     def _prune(self) -> None:
         """Remove what has been kept for long, or for a while if the disk is nearly full."""
         kept = _KEPT if why_unfit(self._settings.root) is None else _KEPT_AT_LEAST
-        for path in (*self._folder.iterdir(), *self._shared.shared_builds.iterdir()):
-            with suppress(OSError):
-                if path.name not in self._running and time.time() - path.stat().st_mtime > kept:
-                    (self.unshare([path.name]) if path.parent.name == "shared" else remove(path))
+
+        def old(folder: Path) -> Iterator[Path]:
+            for path in folder.iterdir():
+                with suppress(OSError):
+                    if time.time() - path.stat().st_mtime > kept:
+                        yield path
+
+        for path in old(self._folder):
+            if path.name not in self._running:
+                remove(path)
+        self.unshare(path.name for path in old(self._shared.shared_builds))
 
 
 def _attempt(folder: str, root: str, share: Share, held: Connection) -> None:
