@@ -246,7 +246,7 @@ class _Run:
         self.places[host].builds.append(build)
 
     def _lose(self, place: _Place, now: float) -> None:
-        """A host is taken away with what it keeps: its rows begin again elsewhere, before all others."""
+        """A host goes, and what it keeps: its rows begin again elsewhere, before all others."""
         for row in sorted(place.building, reverse=True):
             self._close(row, now, cut_off=True)
             self._state.postpone(row, now)
