@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.cli.options import Named
 from feedstock_tools.cli.printing import say_result, table_width
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, select, with_filter
+from feedstock_tools.feedstock.planned import PlannedConfiguration, matches, select, with_filter
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.redaction import command_line
 from feedstock_tools.report import run as text
@@ -79,7 +79,6 @@ def build_here(
     chosen = _choose(workspace, named, left_out, terminal)
     refuse_unbuildable(chosen, workspace.engines)
     refuse_other_names(workspace, chosen)
-    _say_all(terminal, text.name_notes(named.names, candidates))
     _say_all(terminal, text.engine_notes(workspace, chosen))
     planned = agenda(workspace, chosen, capacity, limits.jobs)
     _say_all(terminal, text.channel_notes(planned))
@@ -133,7 +132,6 @@ def build_on_fleet(
 
     workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
     chosen = _choose(workspace, named, {}, terminal)
-    _say_all(terminal, text.name_notes(named.names, _candidates(workspace, named)))
     with Link(fleet, run_name(workspace)) as link:
         builders = _builders(link, fleet, twice=build_twice is not None)
         terminal.say(f"Fleet {fleet.name}, run {link.run}: {builders}")
@@ -329,7 +327,7 @@ def _refuse_named(
     from feedstock_tools.builds.plan.refusals import refuse, titles_of
 
     names, candidates = set(chosen), _candidates(workspace, named)
-    required = {configuration.name for configuration in select(named.names, candidates)}
+    required = {configuration.name for name in named.names for configuration in matches(name, candidates)}
     optional = names - required if named.everything and len(reasons) < len(names) else set()
     refused = {name: reason for name, reason in reasons.items() if name not in optional}
     refuse(refused, some=len(names - optional), where=where, titles=titles_of(candidates))

@@ -14,11 +14,15 @@ from itertools import combinations
 from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.files.locks import say_aside
+from feedstock_tools.wording import some_of
 
 #: Subdir and file name without extension: a package of a channel, equal for rows that make the same one.
 PackageId = tuple[str, str]
 #: What a shared build has in place of the subdir of a package.
 SHARED = "shared"
+#: The most that a message lists of what a short name means.
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +257,8 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
 
     A name is, in this order: the name of a file in `.ci_support` without `.yaml`, a glob over those names or, if none
     of them matches, over short names; a short name.
-    Two short names that select different rows of one configuration select both.
+    Two short names that select different rows of one configuration select both. A short name that selects several rows
+    is reported aside: it may have selected one before others were added.
 
     Raises:
         InputError: a name matches none; all such names at once, each with the nearest ones.
@@ -261,9 +266,11 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     chosen: dict[str, PlannedConfiguration] = {}
     mistakes: list[Mistake] = []
     for name in dict.fromkeys(names):
-        matching = _matches(name, configurations)
+        matching = matches(name, configurations)
         if not matching:
             mistakes.append(_unknown(name, configurations))
+        elif not _GLOB.search(name) and [each.name for each in matching] != [name]:
+            _say_several(name, matching)
         for configuration in matching:
             earlier = chosen.get(configuration.name)
             chosen[configuration.name] = _both(earlier, configuration) if earlier else configuration
@@ -383,7 +390,17 @@ def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]
     return matching
 
 
-def _matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
+def _say_several(name: str, matching: Sequence[PlannedConfiguration]) -> None:
+    number = sum(len(configuration.rows) for configuration in matching)
+    if number > 1:
+        builds = [row.short_name for configuration in matching for row in configuration.rows]
+        several = number > _FEW and len(matching) > 1
+        few = some_of([each.short_name for each in matching] if several else builds, _FEW)
+        say_aside(f"{name} means {number} builds: {few}")
+
+
+def matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
+    """The configurations that one name selects."""
     exact = [configuration for configuration in configurations if configuration.name == name]
     if exact:
         return exact

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.feedstock.planned import ShortName, select
-from feedstock_tools.wording import counted, duration, shown, size_text, some_of, table
+from feedstock_tools.wording import counted, duration, shown, size_text, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, PackageRecord
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of earlier packages that are listed with the new ones.
 _MOST_UNCHANGED = 40
-#: The most that a note lists of what a short name means.
+#: The most that a note lists.
 _FEW = 4
 
 
@@ -29,19 +28,6 @@ def left_out_notes(left_out: Mapping[str, str], titles: Mapping[str, str], where
     from feedstock_tools.builds.plan.refusals import in_words
 
     return (f"Left out: {line}" for line in in_words(left_out, where, titles))
-
-
-def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:
-    """Notes on short names that select several builds."""
-    exact = {configuration.name for configuration in candidates}
-    for name in names:
-        selected = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
-        number = sum(len(configuration.rows) for configuration in selected)
-        if number > 1:
-            builds = [row.short_name for configuration in selected for row in configuration.rows]
-            several = number > _FEW and len(selected) > 1
-            few = some_of([each.short_name for each in selected] if several else builds, _FEW)
-            yield shown(f"{name} means {number} builds: {few}")
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:

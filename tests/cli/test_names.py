@@ -1,4 +1,4 @@
-"""The list counts the builds that a short name means, and `build` reports them before it starts."""
+"""The list counts the builds that a short name means, and commands report the name of several."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from feedstock_tools.feedstock.planned import (
     with_filter,
     with_short_names,
 )
-from feedstock_tools.report.run import name_notes
+from feedstock_tools.files import locks
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 
@@ -66,27 +66,35 @@ def test_the_list_says_how_many_builds_a_short_name_means(feedstock: TinyFeedsto
 def test_a_build_reports_it_before_it_starts(name: str, said: str | None, gpu_feedstock: TinyFeedstock) -> None:
     run = gpu_feedstock.build(name)
     assert run.returncode == 0, run.stdout + run.stderr
-    first = run.stdout.splitlines()[0]
-    assert first == said if said else " means " not in run.stdout
+    assert [line for line in run.stderr.splitlines() if " means " in line] == ([f"-- {said}"] if said else [])
+
+
+@pytest.mark.parametrize("words", [("status",), ("ci", "--matrix=github")])
+def test_other_commands_report_it_too(words: tuple[str, ...], feedstock: TinyFeedstock) -> None:
+    run = feedstock.run(*words, GPU)
+    assert run.returncode == 0, run.stderr
+    assert f"-- {GPU} means 2 builds: {GPU}_py3.11, {GPU}_py3.12" in run.stderr
 
 
 def test_the_name_of_a_configuration_needs_no_report(whole_feedstock: TinyFeedstock) -> None:
     run = whole_feedstock.build(f"{HERE.name}_cuda_compiler_version11.2")
     assert run.returncode == 0, run.stdout + run.stderr
-    assert " means " not in run.stdout
+    assert " means " not in run.stderr
     run = whole_feedstock.build(GPU)
-    assert " means 2 builds" in run.stdout.splitlines()[0]
+    assert " means 2 builds" in run.stderr
 
 
-def test_a_name_that_selected_one_row_and_now_selects_several_says_so() -> None:
+def test_a_name_that_selected_one_row_and_now_selects_several_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def torch(*kinds: str) -> tuple[PlannedConfiguration, ...]:
         rows = [PlannedRow(kind, {"blas_impl": kind}, None, "12.9") for kind in kinds]
         return with_short_names([PlannedConfiguration(row.name, "linux-64", (row,)) for row in rows])
 
-    assert list(name_notes(["linux_64_cuda12.9"], torch("mkl"))) == []
-    assert list(name_notes(["linux_64_cuda12.9"], torch("mkl", "generic"))) == [
-        "linux_64_cuda12.9 means 2 builds: linux_64_cuda12.9_mkl, linux_64_cuda12.9_generic"
-    ]
+    said: list[str] = []
+    monkeypatch.setattr(locks, "_tell", said.append)
+    select(["linux_64_cuda12.9"], torch("mkl"))
+    assert said == []
+    select(["linux_64_cuda12.9"], torch("mkl", "generic"))
+    assert said == ["linux_64_cuda12.9 means 2 builds: linux_64_cuda12.9_mkl, linux_64_cuda12.9_generic"]
 
 
 @pytest.mark.parametrize("recipe_format", ["v0", "v1"])

@@ -124,7 +124,7 @@ def test_a_full_disk_ends_the_build_with_a_reason(counted: TinyFeedstock, module
         "def full(*_):\n    raise OSError(28, 'No space left on device')\n"
         f"module.{name} = full"
     )
-    run = command.run(counted.patched_build(full, CPU), counted.folder)
+    run = command.run(counted.patched_build(full, f"{CPU}_py3.11"), counted.folder)
     assert (run.returncode, run.stderr) == (1, "")
     assert "No space left on device" in run.stdout
     assert records(counted) == [("compiled", "failed")]
