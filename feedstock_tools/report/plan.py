@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.fleet import HostUse, SimulatedHosts, Simulation
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
@@ -15,6 +14,9 @@ from feedstock_tools.check.findings import Check, checks_line, checks_values
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, markdown_table, markup, size_text, table, values_of
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet import HostUse, SimulatedHosts, Simulation
 
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})
