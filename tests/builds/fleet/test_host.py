@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from feedstock_tools.builds.fleet.carrying.link import Link, Task
 from feedstock_tools.builds.fleet.host import settings
 from feedstock_tools.builds.fleet.host.builds import Builds
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
-from feedstock_tools.builds.fleet.host.spool import append
+from feedstock_tools.builds.fleet.host.spool import append, caches_of
 from feedstock_tools.builds.fleet.orders.compiling import Files, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
@@ -29,6 +30,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.layout import SEAL
 from tests.support.feedstocks import STUBBORN, TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
 from tests.support.needs import needs
@@ -146,6 +148,26 @@ def test_a_host_on_which_rows_of_three_feedstocks_fail_is_set_aside(
 
     asyncio.run(build())
     assert found == reasons
+
+
+def test_a_host_keeps_shared_builds_until_they_are_over_or_unused_for_a_week(tmp_path: Path) -> None:
+    (tmp_path / SETTINGS).write_text(json.dumps({"name": "h1", "hub": "a:1", "root": str(tmp_path / "work")}))
+    folder = caches_of(tmp_path / "work").shared_builds
+    for name, days, is_whole in (("over", 0, True), ("used", 6, True), ("unused", 8, True), ("broken", 8, False)):
+        (folder / name).mkdir(parents=True)
+        if is_whole:
+            (folder / name / SEAL).touch()
+        then = time.time() - days * 24 * 3600
+        os.utime(folder / name, (then, then))
+
+    async def kept() -> list[set[str]]:
+        builds = Builds(read_settings(tmp_path))
+        first = {*builds.kept}
+        builds.unshare(["over", "../shared/used", "..", "other"])
+        return [first, {*builds.kept}]
+
+    assert asyncio.run(kept()) == [{"over", "used"}, {"used"}]
+    assert [path.name for path in folder.iterdir()] == ["used"]
 
 
 @pytest.fixture

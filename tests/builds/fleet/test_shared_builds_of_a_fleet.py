@@ -79,11 +79,14 @@ def test_heirs_follow_the_one_shared_build_and_pack_what_one_machine_packs(
 
 
 def test_a_shared_build_whose_host_is_gone_runs_once_more_elsewhere(fleet: Fleet, counted: TinyFeedstock) -> None:
-    counted.edit("recipe/recipe.yaml", "test -f objects", "sleep 4; test -f objects")
+    go = counted.folder / "go"
+    counted.edit("recipe/recipe.yaml", "test -f objects", f"until test -f {go}; do sleep 0.1; done; test -f objects")
     run = _start(fleet, counted)
     wait_until(lambda: (counted.folder / "runs.txt").exists() and "heir" in runs(counted), 120)
     (keeper,) = _keepers(fleet)
     fleet.local.processes[keeper].send_signal(signal.SIGKILL)
+    fleet.wait_until_gone(keeper, 60)
+    go.touch()
     output, _ = run.communicate()
     assert run.returncode == 0, output
     assert runs(counted).count("shared") == 2

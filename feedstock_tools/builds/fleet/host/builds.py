@@ -199,10 +199,11 @@ class Builds:
     def unshare(self, names: Iterable[str]) -> None:
         """Remove shared builds that no row inherits from any more."""
         orders = [running.order for running in self._running.values()]
-        used = {*(name for order in orders for name in order.makes_kept)}
-        used.update(kept_name(identity) for order in orders for identity in order.shared.values())
-        for name in self.kept.intersection(names) - used:
-            remove(self._shared.shared_builds / name)
+        used = {name for order in orders for name in (*order.makes_kept, *map(kept_name, order.shared.values()))}
+        removable = set(names) - used
+        for path in self._shared.shared_builds.iterdir():
+            if path.name in removable:
+                remove(path)
 
     async def end_all(self) -> None:
         """End all builds, and wait until they have ended."""
@@ -333,8 +334,10 @@ class Builds:
         except (OSError, Damaged):
             return None
         made = [event for event in events if isinstance(event, Delivered)]
-        shared = order.makes_kept
-        whole = shared <= self.kept and (shared or all((folder / FILES / event.sha256).is_file() for event in made))
+        if shared := order.makes_kept:
+            whole = shared <= self.kept
+        else:
+            whole = all((folder / FILES / event.sha256).is_file() for event in made)
         return end if whole and {event.output for event in made}.issuperset(order.wanted) else None
 
     def _prune(self) -> None:
