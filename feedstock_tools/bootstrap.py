@@ -298,7 +298,7 @@ class _Status:
         self._began = began
         self._shown = 0.0
         self._text = ""
-        self._live = sys.stderr.isatty()
+        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def __enter__(self) -> _Status:
         return self

@@ -182,7 +182,8 @@ def test_a_line_of_pip_becomes_a_description(line: str, step: str | None) -> Non
 def test_on_a_terminal_one_line_changes(quick: Path) -> None:
     ours, theirs = os.openpty()
     program = [sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"COLUMNS": "60"}) as run:
+    variables = os.environ | {"COLUMNS": "60", "TERM": "xterm"}
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=theirs, env=variables) as run:
         os.close(theirs)
         assert run.wait() == 0
     shown = os.read(ours, 1 << 16).decode()

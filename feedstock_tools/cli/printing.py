@@ -86,12 +86,16 @@ def no_signs() -> None:
 
 
 def colour_wanted() -> bool | None:
-    """Whether to print colours: as `--color` says, else NO_COLOR, else FORCE_COLOR; None: if it is a terminal."""
+    """Whether to print colours: as `--color` says, else NO_COLOR, FORCE_COLOR or a dumb terminal do; None: if it is a
+    terminal.
+    """
     if _colour is not None:
         return _colour
     if os.environ.get("NO_COLOR"):
         return False
-    return True if os.environ.get("FORCE_COLOR") else None
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if os.environ.get("TERM") == "dumb" else None
 
 
 def say(text: str, *, err: bool = False, nl: bool = True, whole: bool = False) -> None:

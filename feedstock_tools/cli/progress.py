@@ -63,7 +63,7 @@ class Pulse:
         silent = now - last
         if not wanted or silent < _IN_A_TERMINAL:
             self._next = _ELSEWHERE
-        elif sys.stderr.isatty():
+        elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             os.write(2, b"\r\x1b[K" + self._sign(now)[: _width()])
             self._set(stands=True)
         elif silent >= self._next:

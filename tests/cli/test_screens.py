@@ -20,19 +20,25 @@ _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LONG = "a" * 90
 
 
-def on_a_screen(feedstock: TinyFeedstock, *words: str, columns: int = 80) -> list[str]:
-    """The lines that a command prints in a terminal, as they stand at its end."""
+def printed_on_a_screen(feedstock: TinyFeedstock, *words: str, columns: int = 80, terminal: str) -> str:
+    """What a command prints in a terminal."""
     child = pexpect.spawn(
         sys.executable,
         ["-m", "feedstock_tools", *words],
         cwd=feedstock.folder,
-        env={**command.environment(), "TERM": "xterm-256color"},
+        env={**command.environment(), "TERM": terminal},
         dimensions=(40, columns),
         timeout=120,
         encoding="utf-8",
     )
-    text = _SEQUENCE.sub("", child.read()).replace("\r\n", "\n")
+    text: str = child.read()
     child.close()
+    return text.replace("\r\n", "\n")
+
+
+def on_a_screen(feedstock: TinyFeedstock, *words: str, columns: int = 80) -> list[str]:
+    """The lines that a command prints in a terminal, as they stand at its end."""
+    text = _SEQUENCE.sub("", printed_on_a_screen(feedstock, *words, columns=columns, terminal="xterm-256color"))
     return [line.rpartition("\r")[2] for line in text.splitlines()]
 
 
@@ -53,3 +59,10 @@ def test_wide_and_a_pipe_leave_names_whole(feedstock: TinyFeedstock) -> None:
     narrow = on_a_screen(feedstock, "outputs")
     assert name not in narrow
     assert any(line.startswith(name[:30]) and line.endswith("a" * 30) and "…" in line for line in narrow)
+
+
+def test_a_dumb_terminal_gets_text_alone(feedstock: TinyFeedstock) -> None:
+    printed = printed_on_a_screen(feedstock, "build", "nothing_like_this", terminal="dumb")
+    assert "error: " in printed
+    assert "\x1b" not in printed
+    assert "\r" not in printed
