@@ -130,6 +130,8 @@ def run_in(command: list[str], copy: Path, variables: Mapping[str, str]) -> tupl
         return ended.seconds, ""
     if ended.seconds >= LIMIT - 1:
         return ended.seconds, "takes over 15 minutes"
+    if ended.returncode < 0:
+        return ended.seconds, f"killed by signal {-ended.returncode}"
     last = (ended.stderr or ended.stdout).strip().splitlines()[-1:] or [""]
     return ended.seconds, f"refuses: {last[0][:200]}".replace(str(copy), "")
 
