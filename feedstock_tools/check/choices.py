@@ -288,15 +288,20 @@ def _after(old: _Channel, new: _Channel) -> _Channel:
     Of builds that differ in their hash alone, time stamps choose the new one.
     """
     urls = frozenset(record.url for record in new.records)
+    built = {(offer.platform, offer.package.record.url) for offer in new.offers}
     replaced = {_rank(offer) for offer in new.offers}
-    others = (offer for offer in old.offers if offer.package.record.url not in urls and _rank(offer) not in replaced)
+    others = (
+        offer
+        for offer in old.offers
+        if (offer.platform, offer.package.record.url) not in built and _rank(offer) not in replaced
+    )
     return _Channel((*new.offers, *others), {**old.elsewhere, **new.elsewhere}, urls)
 
 
 def _rank(offer: Offer) -> tuple[object, ...]:
     """What a solver compares of two builds, and what they are for."""
     record = offer.package.record
-    return (record.name, record.subdir, record.version, record.build_number, record.track_features, offer.cuda)
+    return (record.name, offer.platform, record.version, record.build_number, record.track_features, offer.cuda)
 
 
 async def _labels(channel: _Channel, drivers: Sequence[str]) -> Labels:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.choices import ChoiceChange
+from feedstock_tools.check.choices import ChoiceChange, _after, _channel
 from feedstock_tools.check.differences import compare_feedstocks
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.report.checks.differences import differences_markdown
 from tests.check.linting.feedstocks import META, V1, feedstock
 from tests.support import command
@@ -60,6 +61,19 @@ def test_a_cuda_version_that_goes_leaves_its_drivers_the_new_cpu_build(tmp_path:
 def test_a_guard_that_goes_gives_the_cuda_build_to_machines_without_a_gpu(tmp_path: Path) -> None:
     found = of_library(tmp_path, PREFERRED, BUMPED.replace(GUARD, ""), ("None", "12.9"), ("None", "12.9"))
     assert found == [("no GPU", "CUDA 12.9", "CPU")]
+
+
+def test_a_platform_that_goes_keeps_the_builds_that_it_had(tmp_path: Path) -> None:
+    before, after = states(tmp_path, PREFERRED, PREFERRED, ("None", "12.9"), ("None", "12.9"))
+    for path in list((before / ".ci_support").glob("linux_64*.yaml")):
+        text = path.read_text().replace("linux-64", "linux-aarch64")
+        path.with_name(path.name.replace("linux_64", "linux_aarch64")).write_text(text)
+    old, new = (
+        _channel([Renderings(at).packages(each) for each in Renderings(at).configurations]) for at in (before, after)
+    )
+    kept = {(offer.platform.subdir, offer.package.record.name) for offer in _after(old, new).offers}
+    assert ("linux-aarch64", "libdemo") in kept
+    assert ("linux-aarch64", "cuda-version") in kept
 
 
 def test_equal_build_numbers_are_left_to_time(tmp_path: Path) -> None:
