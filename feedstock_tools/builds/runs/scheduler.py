@@ -211,7 +211,8 @@ class _RowThreads:
         self._crew = crew
         self._limits = limits
         self._threads: dict[str, threading.Thread] = {}
-        self._messages: queue.SimpleQueue[tuple[Row, Event | NextAttempt | _ThreadEnd]] = queue.SimpleQueue()
+        # A SimpleQueue of CPython 3.11 can wait for ever if its time ends while it looks again.
+        self._messages: queue.Queue[tuple[Row, Event | NextAttempt | _ThreadEnd]] = queue.Queue()
         self._stop, self._stopping = os.pipe()
         self._unread = 0
         self._counting = threading.Lock()
