@@ -17,7 +17,7 @@ import sys
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -336,9 +336,14 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
                 reason = clones.reason()
             if reason:
                 raise WorkError(f"{address} cannot be cloned: {reason}")
-        with _opened(repository, is_bare=True) as place:
+        nothing = WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
+        with ExitStack() as stack:
+            try:
+                place = stack.enter_context(_opened(repository, is_bare=True))
+            except InputError as error:
+                raise nothing from error
             if not (commit := _commit(place, "HEAD")):
-                raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
+                raise nothing
             _write(place, _small(place, commit), folder)
         yield folder, commit
 
