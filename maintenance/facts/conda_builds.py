@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
+from benchmarks.histories import unpack
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
 from feedstock_tools.errors import FeedstockError
@@ -110,9 +109,7 @@ def _read(feedstock: Feedstock, clone: Path, commit: str, _before: Entry | None)
         if CI_SUPPORT not in there:
             return {"commit": commit, "builds": {}}
         wanted = [name for name in (RECIPE, CI_SUPPORT, "conda-forge.yml") if name in there]
-        words = ["git", "-C", str(clone), "archive", commit, *wanted]
-        with tarfile.open(fileobj=BytesIO(subprocess.run(words, check=True, capture_output=True).stdout)) as archive:
-            archive.extractall(folder, filter="data")
+        unpack(clone, commit, folder, *wanted)
         try:
             renderings = Renderings(folder)
             for configuration, cuda, values in _rows(folder):
