@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.files import locks
 from maintenance import drawn
 from maintenance.drawn import COMMANDS
 from tests.support.paths import ROOT
@@ -160,10 +161,8 @@ def examples() -> Iterator[tuple[str, str, str]]:
 def test_examples_print_what_is_shown(page: str, words: str, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`…` stands for omitted text in a line, or for omitted lines; files are named from the top of the repository."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(locks, "_tell", None)  # another test may have begun to print asides
     printed = CliRunner().invoke(program._group, shlex.split(words, comments=True)).output
-    printed = re.sub(
-        r"(?m)^-- \S+ means \d+ builds: .*\n", "", printed
-    )  # an aside on stderr, if another test began them
     pattern = re.escape(answer.rstrip()).replace(re.escape("[…]"), r"\[.*?\]").replace("…", r"[\s\S]*?")
     assert re.match(pattern, printed), printed
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +114,11 @@ def screen(words: Sequence[str], width: int, folder: Path) -> Screen:
     return Screen(child.exitstatus or 0, tuple(line.rstrip() for line in last), width)
 
 
+def filled(word: str, named: Mapping[str, str]) -> str:
+    """A word of a command with what its names in capitals stand for."""
+    return re.sub("|".join(named), lambda found: named[found[0]], word)
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -129,14 +134,14 @@ def main() -> None:
         for feedstock in arguments.feedstocks:
             copy = folder / feedstock.name
             subprocess.run(["git", "clone", "-q", str(feedstock.resolve()), str(copy)], check=True)
+            pinning = str(arguments.pinning.resolve())
+            named = {"FEEDSTOCK": str(copy), "FOLDER": str(folder), "PINNING": pinning, "HASH": "0" * 64}
             for command in COMMANDS:
                 if not command.startswith(arguments.only):
                     continue
                 if "FEEDSTOCK" not in command and feedstock != arguments.feedstocks[0]:
                     continue
-                filled = command.replace("FEEDSTOCK", str(copy)).replace("FOLDER", str(folder))
-                filled = filled.replace("PINNING", str(arguments.pinning.resolve())).replace("HASH", "0" * 64)
-                words = shlex.split(filled)
+                words = [filled(word, named) for word in shlex.split(command)]
                 for width in arguments.widths:
                     found = screen(words, width, folder)
                     if arguments.keep:

@@ -27,7 +27,7 @@ from feedstock_tools.check.cuda_commands import is_cuda_build, told_to
 from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
 from feedstock_tools.check.findings import Check, Finding, Report, Weight
 from feedstock_tools.check.renderings import Job, Renderings
-from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
+from feedstock_tools.check.script_lists import ScriptList, cuda_rows, lists_in_scripts, script_values
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
 from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
@@ -88,7 +88,7 @@ class _CudaRow:
     @property
     def script_values(self) -> Mapping[str, tuple[str, ...]]:
         """The values that scripts find."""
-        return {**self.values, **dict.fromkeys(("target_platform", "host_platform"), (self.subdir,))}
+        return script_values(self.values, self.subdir)
 
     def packages_of(self, job: Job) -> list[Package]:
         """The packages that a job builds in this row."""
@@ -107,12 +107,10 @@ class _CudaRow:
 
 def _cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[_CudaRow]:
     """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
-    zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
-    for number, cuda in enumerate(configuration.values.get("cuda_compiler_version", ())):
+    for values in cuda_rows(configuration):
+        (cuda,) = values["cuda_compiler_version"]
         toolkit = facts.toolkits.get(minor_of(cuda))
         if cuda not in _NOT_CUDA and toolkit is not None:
-            own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
-            values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
             yield _CudaRow(configuration.name, facts, graph, toolkit, configuration.platform.subdir, values)
 
 

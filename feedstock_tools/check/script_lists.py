@@ -14,6 +14,7 @@ from feedstock_tools.gpu_code.build_scripts import Assigned, Node, Values, run, 
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.packages import Package, texts_in
 from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, value_of
+from feedstock_tools.rerender.configuration import Configuration
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _ARGUMENT = architecture_lists.argument_pattern(r"[^\s\"')]+")
@@ -87,6 +88,19 @@ def lists_in_scripts(
             name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
             yield from dict.fromkeys(_in_recipe(text, name, initial, built, is_batch=on_windows))
             return
+
+
+def cuda_rows(configuration: Configuration) -> Iterator[Mapping[str, tuple[str, ...]]]:
+    """The values of each row of a configuration that says a CUDA version, or `None` for the CPU."""
+    zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
+    for number, cuda in enumerate(configuration.values.get("cuda_compiler_version", ())):
+        own = {key: configuration.values[key][number : number + 1] for key in zipped if key in configuration.values}
+        yield {**configuration.values, "cuda_compiler_version": (cuda,), **own}
+
+
+def script_values(values: Mapping[str, tuple[str, ...]], subdir: str) -> Mapping[str, tuple[str, ...]]:
+    """The values of a row as scripts find them."""
+    return {**values, **dict.fromkeys(("target_platform", "host_platform"), (subdir,))}
 
 
 def initial_values(values: Mapping[str, tuple[str, ...]], outputs: Iterable[Package]) -> Values:

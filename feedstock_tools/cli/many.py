@@ -298,8 +298,8 @@ def migrate(
         say_result({"feedstocks": [asdict(each) for each in laid], **checks_values(checks)})
     else:
         say(checks_line(checks, "rendering"))
-    if laid and not as_json:
-        say(table(("feedstock", "outcome", ""), [(each.name, each.outcome, each.detail) for each in laid]))
+        if laid:
+            say(table(("feedstock", "outcome", ""), [(each.name, each.outcome, each.detail) for each in laid]))
     counts = Counter(each.outcome for each in laid)
     say_note(f"{counted(len(laid), 'feedstock')}: {', '.join(f'{counts[each]} {each}' for each in sorted(counts))}")
     if counts["refused"]:

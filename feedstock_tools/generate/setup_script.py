@@ -67,6 +67,7 @@ def read_setup_script(path: Path) -> SetupScript:
     calls = [(_called(node), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     made = {name for name, _ in calls if name in _EXTENSIONS}
     named = made | {name for name in _mentioned(tree) if name in _EXTENSIONS or name in _OF_TORCH}
+    looked_up = set(_looked_up(tree))
     languages = {language for name in named for language in _EXTENSIONS.get(name, ())}
     return SetupScript(
         arguments={
@@ -79,7 +80,7 @@ def read_setup_script(path: Path) -> SetupScript:
         languages=tuple(each for each in ("c", "cxx", "cuda", "rust") if each in languages),
         for_torch=not named.isdisjoint(_OF_TORCH),
         only_gpu="CUDAExtension" in named and not _is_conditional(tree),
-        switches=tuple(name for name in _SWITCHES if name in set(_looked_up(tree))),
+        switches=tuple(name for name in _SWITCHES if name in looked_up),
     )
 
 

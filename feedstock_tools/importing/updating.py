@@ -239,8 +239,10 @@ class _Editor:
         elif new and "verbatim" in (known.get(name) or {}):
             known[name]["verbatim"] = _like(known[name]["verbatim"], new["verbatim"])
         else:
-            last = isinstance(self.root.get("migrations"), dict) and [*known.values()][-1]
-            known.insert(len(known) - 1, name, _like(None, new)) if last else known.update({name: _like(None, new)})
+            is_written = known is self.root.get("migrations")
+            # Lines after the last entry belong to its content.
+            at = len(known) - 1 if is_written and [*known.values()][-1] else len(known)
+            known.insert(at, name, _like(None, new)) if is_written else known.update({name: _like(None, new)})
         self.root["migrations"] = known
         if not known:
             del self.root["migrations"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.histories import unpack
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
+from feedstock_tools.check.script_lists import ScriptList, cuda_rows, lists_in_scripts, script_values
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture_lists import VARIABLES
@@ -127,13 +127,10 @@ def _read(feedstock: Feedstock, clone: Path, commit: str, _before: Entry | None)
 def _rows(folder: Path) -> Iterator[tuple[Configuration, str, Mapping[str, tuple[str, ...]]]]:
     """The configurations with CUDA but those for Jetson, each with its CUDA, and the values that scripts find."""
     for configuration in read_configurations(folder):
-        zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
-        for number, cuda in enumerate(configuration.values.get("cuda_compiler_version", ())):
-            own = {key: configuration.values[key][number : number + 1] for key in zipped if key in configuration.values}
-            values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
+        for values in cuda_rows(configuration):
+            (cuda,) = values["cuda_compiler_version"]
             if re.fullmatch(r"\d+\.\d+", cuda) and values.get("arm_variant_type") != ("tegra",):
-                platform = dict.fromkeys(("target_platform", "host_platform"), (configuration.platform.subdir,))
-                yield configuration, cuda, {**values, **platform}
+                yield configuration, cuda, script_values(values, configuration.platform.subdir)
 
 
 def _entry(feedstock: Feedstock, lists: list[ScriptList]) -> Entry:

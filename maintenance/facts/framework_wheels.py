@@ -65,16 +65,15 @@ class Project:
 
 _TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so|dll)"
 _TENSORFLOW = r"_pywrap_tensorflow_internal\.(so|pyd)|libtensorflow_cc\.so\.\d"
+#: CuPy's wheels for one minor version of CUDA.
+CUPY = tuple(f"cupy-cuda{cuda}" for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117))
 PROJECTS: Mapping[str, Project] = {
     "torch": Project("torch", "1.0", library=_TORCH, states=(r"torch/version\.py", r"cuda[^=]*=\s*'(\d+\.\d+)")),
     "tensorflow": Project("tensorflow", extra="and-cuda", library=_TENSORFLOW),
     "tensorflow-gpu": Project("tensorflow-gpu", library=_TENSORFLOW, before="2.1"),
     "jax-cuda12": Project("jax-cuda12-plugin", extra="with-cuda"),
     "jax-cuda13": Project("jax-cuda13-plugin", extra="with-cuda"),
-    **{
-        f"cupy-cuda{cuda}": Project(f"cupy-cuda{cuda}")
-        for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117)
-    },
+    **{name: Project(name) for name in CUPY},
     "cupy-cuda11x": Project("cupy-cuda11x"),
     "cupy-cuda12x": Project("cupy-cuda12x", extra="ctk"),
     "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),

@@ -17,7 +17,7 @@ from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.pins.graph.answers import resolve
 from feedstock_tools.pins.judge import card_named, judge_wheel
 from feedstock_tools.versions import minor_of, parse_version
-from maintenance.facts.framework_wheels import TABLES, cuda_of_torch
+from maintenance.facts.framework_wheels import CUPY, TABLES, cuda_of_torch
 from maintenance.facts.records import Entry, read_table, say
 
 #: Frameworks by the names that users give, and the tables of their wheels.
@@ -25,10 +25,7 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow", "tensorflow-gpu"),
     "jax": ("jax-cuda12", "jax-cuda13"),
-    "cupy": (
-        *(f"cupy-cuda{cuda}" for cuda in (80, 90, 91, 92, 100, 101, 102, 110, 111, 112, 113, 114, 115, 116, 117)),
-        *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
-    ),
+    "cupy": (*CUPY, "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
     "torchvision": ("torchvision",),
     "torchaudio": ("torchaudio",),
     "vllm": ("vllm",),

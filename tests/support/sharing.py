@@ -44,6 +44,8 @@ outputs:
     requirements:
       run: ["${{ pin_subpackage('libcounted', exact=True) }}"]
 """
+#: The files whose content depends on the folder of the build, or on how the engine was given the recipe.
+BY_PLACE = {"info/recipe/rendered_recipe.yaml", "info/paths.json", "lib/where.txt"}
 
 
 def with_shared_build(feedstock: TinyFeedstock) -> TinyFeedstock:
@@ -62,3 +64,8 @@ def contents(package: Path, folder: Path) -> dict[str, bytes]:
     """The files in a package by their paths in it."""
     unpack_own(package, folder)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def differing(one: dict[str, bytes], other: dict[str, bytes]) -> set[str]:
+    """The paths of the files that differ, or that one of two packages lacks."""
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}

@@ -101,7 +101,7 @@ class Agenda:
         shared.sort(key=lambda row: row.wanted.makes_kept.isdisjoint(there))
         rows = _after([row for row in self.todo if not row.is_shared], shared)
         shared = [_beside(row, shared[:at], rows) for at, row in enumerate(shared)]
-        known: dict[Needs, Needs] = {}
+        known: dict[Needs, Needs] = {}  # equal needs are one object, by which `decide` knows them
         for at, row in enumerate(rows):
             if names := frozenset(map(kept_name, row.wanted.shared.values())):
                 needs = replace(row.wanted.needs, shared=names)

@@ -69,6 +69,10 @@ class Share:
     jobs: int
 
 
+#: The share of a row that has not begun, or that was built before.
+NO_SHARE = Share((), 0, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A machine that builds.

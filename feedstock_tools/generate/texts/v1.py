@@ -334,8 +334,8 @@ def _python_of_imports(output: resolved.ResolvedOutput) -> str | None:
     """The Python that tests a noarch package by its requirements; without one a test takes the newest."""
     if output.written.noarch is None:
         return None
-    needs = (SYNTAX.requirement(need) for need in output.test_needs if need.package == "python" and not need.condition)
-    return next((need.strip('"').removeprefix("python ") for need in needs if need != "python"), None)
+    needs = [need for need in output.test_needs if need.package == "python" and not need.condition]
+    return next(filter(None, (SYNTAX.package(need).partition(" ")[2] for need in needs)), None)
 
 
 def _imports(modules: list[str], python: str | None, *, pip_check: bool) -> list[str]:

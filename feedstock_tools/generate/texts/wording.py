@@ -185,11 +185,15 @@ class Syntax:
         """The same as a YAML scalar."""
         return quoted(self.filled(text))
 
+    def package(self, need: Need) -> str:
+        """The name, version and build of a required package."""
+        is_v1 = self.recipe_format == "v1"  # rattler-build takes no bare versions
+        return self.filled(_BARE_VERSION.sub(_with_operator, need.value) if is_v1 else need.value)
+
     def requirement(self, need: Need) -> str:
         """A requirement as a YAML scalar."""
         if need.kind == "package":
-            is_v1 = self.recipe_format == "v1"  # rattler-build takes no bare versions
-            text = self.filled(_BARE_VERSION.sub(_with_operator, need.value) if is_v1 else need.value)
+            text = self.package(need)
             return text if text.startswith(self.opening) else quoted(text)
         if need.kind in ("compiler", "stdlib", "cdt"):
             return f"{self.opening} {need.kind}('{need.value}') }}}}"

@@ -13,6 +13,7 @@ from feedstock_tools.pins.driver import Machine
 from feedstock_tools.pins.judge import HOW, BuildVerdict, Card, Report, Verdict
 from feedstock_tools.wording import counted, values_of
 
+#: How builds run, from the best.
 _BEST = ("native", "ptx", "unknown", "no", "cpu")
 _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 

@@ -15,7 +15,7 @@ from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
 from tests.support.needs import needs
-from tests.support.sharing import contents, runs, with_shared_build
+from tests.support.sharing import BY_PLACE, contents, differing, runs, with_shared_build
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -74,8 +74,7 @@ def test_heirs_follow_the_one_shared_build_and_pack_what_one_machine_packs(
     for path in packages:
         there = contents(made / path.parent.name / path.name, tmp_path / "there" / path.stem)
         here = contents(path, tmp_path / "here" / path.stem)
-        differing = {name for name in there.keys() | here.keys() if there.get(name) != here.get(name)}
-        assert differing <= {"info/recipe/rendered_recipe.yaml", "info/paths.json", "lib/where.txt"}, path.name
+        assert differing(there, here) <= BY_PLACE, path.name
 
 
 def test_a_shared_build_whose_host_is_gone_runs_once_more_elsewhere(fleet: Fleet, counted: TinyFeedstock) -> None:

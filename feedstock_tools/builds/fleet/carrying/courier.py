@@ -230,10 +230,13 @@ class _Courier:
         if isinstance(message, dict) and message.get("echo") == self._echo:
             self._echoed = time.monotonic()
         elif isinstance(message, dict) and "key" in message:
-            with suppress(Damaged):
-                _write({"begun": message})
-                self._begun.add(str(message["key"]))
-                self._note([message["key"]], message.get("host"))
+            self._report_begun(message)
+
+    def _report_begun(self, message: dict[str, Any]) -> None:
+        with suppress(Damaged):
+            _write({"begun": message})
+            self._begun.add(str(message["key"]))
+            self._note([message["key"]], message.get("host"))
 
     async def _ask_begun(self, key: str) -> None:
         """Report a task that had begun before this client came. Dask begins it no second time, so its host is silent.
@@ -244,7 +247,7 @@ class _Courier:
             host = self._has[key]
             found = (await asyncio.wait_for(self._ask(host, "begun", {"key": key}), 5)).get("begun")
             if isinstance(found, dict) and (found["goes_on"] or self._futures[key].status != "pending"):
-                self._heard((0.0, {**found, "key": key, "host": host}))
+                self._report_begun({**found, "key": key, "host": host})
 
     async def _look(self) -> None:
         """Report hosts and the ends of tasks, until the scheduler is away."""

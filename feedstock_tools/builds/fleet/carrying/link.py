@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -29,7 +29,7 @@ from feedstock_tools.builds.fleet.host.settings import report_of
 from feedstock_tools.builds.fleet.host.spool import START
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Arriving, Damaged
-from feedstock_tools.builds.plan.hosts import Share
+from feedstock_tools.builds.plan.hosts import NO_SHARE, Share
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.processes import worker_command
 
@@ -63,7 +63,7 @@ class Task:
     without: tuple[str, ...] = ()
     host: str = ""
     start: str = ""
-    share: Share = field(default_factory=lambda: Share((), 0, 1))
+    share: Share = NO_SHARE
     ended: str = ""
 
 

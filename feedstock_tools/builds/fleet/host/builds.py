@@ -37,7 +37,7 @@ from feedstock_tools.builds.fleet.host.spool import (
 from feedstock_tools.builds.fleet.host.store import Store, is_hash
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Damaged, Delivered, Finished, events_of
-from feedstock_tools.builds.plan.hosts import Share, jobs_of, portion_on
+from feedstock_tools.builds.plan.hosts import NO_SHARE, Share, jobs_of, portion_on
 from feedstock_tools.feedstock.layout import kept_name
 from feedstock_tools.files.temporary import remove
 
@@ -51,8 +51,6 @@ _PATIENCE, _LOOK = 2.0, 0.03
 _MOST_BYTES = 512 << 10
 #: Of how many feedstocks rows may fail one after the other, until the host takes no rows for a while.
 _MOST_FAILING = 3
-#: The share of an order that was performed before.
-_NO_SHARE = Share((), 0, 1)
 #: What was made is kept for so long, in seconds; where the disk is nearly full, for so long only.
 _KEPT, _KEPT_AT_LEAST = 7 * 24 * 3600.0, 3600.0
 
@@ -109,7 +107,7 @@ class Builds:
         if running is None:
             kept = self._kept(order)
             if kept is not None:
-                self._tell(order, _NO_SHARE, (self._folder / order.key / START).read_text())
+                self._tell(order, NO_SHARE, (self._folder / order.key / START).read_text())
                 return kept
             end = asyncio.ensure_future(self._perform(order))
             running = self._running[order.key] = _Running(order, end)
@@ -146,7 +144,7 @@ class Builds:
             return {**self._message(key, running.share, running.start), "goes_on": True} if running.share else None
         if not _NAME.fullmatch(key) or _end_in(self._folder / key) is None:
             return None
-        return {**self._message(key, _NO_SHARE, (self._folder / key / START).read_text()), "goes_on": False}
+        return {**self._message(key, NO_SHARE, (self._folder / key / START).read_text()), "goes_on": False}
 
     async def events(self, key: str, start: str, offset: int) -> dict[str, Any]:
         """The events of an attempt from an offset on, as soon as there are any, and whether more may come.

@@ -24,7 +24,7 @@ from feedstock_tools.builds.fleet.results.events import Arriving, Damaged, HostE
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place, is_over
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.hosts import Host, Limits, Share, other_than, others_in, with_others
+from feedstock_tools.builds.plan.hosts import NO_SHARE, Host, Limits, other_than, others_in, with_others
 from feedstock_tools.builds.plan.row import Ended, Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.crew import Elsewhere, Watch
@@ -108,7 +108,7 @@ class FleetCrew:
         self._parcels = parcels
         self._places = places
         #: A row that has not begun.
-        self._nowhere = Running("", Share((), 0, 1), seconds=limits.seconds, log_limit=limits.log_limit)
+        self._nowhere = Running("", NO_SHARE, seconds=limits.seconds, log_limit=limits.log_limit)
         self._say = say
         self._kinds = {kind.name: kind for kind in kinds}
         self._problems: dict[str, str] = {}
@@ -184,7 +184,8 @@ class FleetCrew:
             names = heir.wanted.needs.shared
             if now - self._kept_at.setdefault(names, now) > GONE_AFTER:
                 ours = [name for name in self._shared if name in names]
-                again |= {name: self._shared[name] for name in [name for name in ours if name not in kept] or ours[-1:]}
+                gone = [name for name in ours if name not in kept] or ours[-1:]  # each is kept, but no host has all
+                again |= {name: self._shared[name] for name in gone}
         for row in again.values():
             self._kept_at.clear()
             self._losses[row.name] += 1
