@@ -10,11 +10,11 @@ from feedstock_tools.wording import counted, duration, shown, size_text, table
 Hosts = Mapping[str, Mapping[str, Any]]
 
 #: The parts of a host's report that JSON has.
-_REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version", "unfit", "builds")
+_REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version", "unfit", "builds", "keeps")
 
 
 def status_text(hosts: Hosts, away: Mapping[str, str], runs: Mapping[str, int], jobs: Hosts) -> str:
-    """A line for each host, one for each build on it, one for each run, and one for each kind of job.
+    """A line for each host, those for its builds and what it keeps, one for each run, and one for each kind of job.
 
     Args:
         hosts: those that are there, with their reports.
@@ -70,6 +70,8 @@ def _builds(name: str, report: Mapping[str, Any]) -> Iterator[str]:
     builds = report.get("builds")
     for each in builds.values() if isinstance(builds, dict) else ():
         yield shown(f"{name} builds {each.get('row')} for {duration(float(each.get('seconds', 0)))}")
+    if keeps := report.get("keeps"):
+        yield f"{shown(name)} keeps {counted(len(keeps), 'shared build')} for rows to come"
 
 
 def _jobs(kind: str, state: Mapping[str, Any]) -> str:

@@ -226,3 +226,9 @@ def test_a_host_that_is_away_is_shown_with_the_reason_that_was_found() -> None:
     lines = status_text({}, away, {}, {}).splitlines()[2:]
     assert [line.strip() for line in lines] == ["h1    away: its clock is 180 s behind", "h2    away"]
     assert [each["unfit"] for each in status_json({}, away, {}, {})["hosts"]] == ["its clock is 180 s behind", None]
+
+
+def test_a_host_says_how_many_shared_builds_it_keeps() -> None:
+    hosts: dict[str, dict[str, list[str]]] = {"h1": {"keeps": ["0123456789ab"]}, "h2": {"keeps": []}}
+    assert status_text(hosts, {}, {}, {}).splitlines()[5:] == ["h1 keeps 1 shared build for rows to come"]
+    assert [each["keeps"] for each in status_json(hosts, {}, {}, {})["hosts"]] == [["0123456789ab"], []]
