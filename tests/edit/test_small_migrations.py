@@ -165,3 +165,15 @@ def test_a_lower_bound_in_a_variable_gives_way_to_python_min(folder: Path) -> No
     text = (folder / "recipe/meta.yaml").read_text()
     assert "    - python {{ python_min }}  # why\n" in text
     assert text.startswith(head)
+
+
+@pytest.mark.parametrize(("written", "gives_way"), [("3.9", True), ("=3.9.*", True), ("3.10", False), (">3.9", False)])
+def test_the_one_python_to_build_with_gives_way_to_python_min(folder: Path, written: str, gives_way: bool) -> None:
+    (folder / "pinning").mkdir()
+    (folder / "pinning/conda_build_config.yaml").write_text("python_min:\n  - '3.9'\n")
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("python >=3.6\n", f"python {written}\n"))
+    words = ("noarch", "python", "python-min", "--pinning", str(folder / "pinning"), "--write")
+    command.run(command.tool("edit", *words, "--feedstock", str(folder)), folder)
+    text = (folder / "recipe/meta.yaml").read_text()
+    assert (f"    - python {written}\n" not in text) == gives_way
+    assert ("  host:\n    - python {{ python_min }}\n" in text) == gives_way

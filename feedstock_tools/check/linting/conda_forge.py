@@ -875,10 +875,11 @@ def _line_after(reading: Reading, leaf: Part, text: str) -> tuple[TextEdit, ...]
 
 
 def _with_least(reading: Reading, text: str, wanted: str) -> str:
-    """A requirement of Python with python_min as its lower bound; '' where its own may be above that."""
+    """A requirement of Python with python_min as its bound or version; '' where its own may be above that."""
     bounds = [bound.strip() for bound in text.partition(" ")[2].split(",") if bound.strip()]
     upper = [bound for bound in bounds if bound.startswith("<")]
-    lower = [bound.lstrip(">= ") for bound in bounds if bound.startswith(">=") and "{" not in bound]
+    sign = r">=" if ">=" in wanted else r"(?:>=|={0,2})"
+    lower = [match[1] for bound in bounds if (match := re.fullmatch(rf"{sign}\s*(\d[\d.]*?)(?:\.\*)?", bound))]
     pinned = reading.subject.pinned("python_min") if lower else ""
     if len(upper) + len(lower) < len(bounds) or any(
         not pinned or parse_version(bound) > parse_version(pinned) for bound in lower
