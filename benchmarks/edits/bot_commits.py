@@ -6,8 +6,13 @@ Up to --most commits of each kind, evenly over the histories, are made again: th
 compared with the file after it. A version of the pinning is opened at the commit's own time; settings are those whose
 values the commit changed; of commits that bring `stdlib` or `python_min` among other things, the lines with these words
 and the line above each are compared. MIRROR: see benchmarks/histories.py.
+
+Some commits do more than their kind says, and are counted apart. `version`: more than a bump of edit_versions.py.
+`migration add`: other lines of the recipe than build numbers. `platform add`: lines of conda-forge.yml are written
+anew, or get `test_on_native_only`, which conda-smithy has given up.
 """
 
+import difflib
 import re
 import sys
 import tempfile
@@ -18,12 +23,13 @@ from typing import Any
 
 import yaml
 
-from benchmarks.histories import FORGE, PINNING, Commit, git, options
+from benchmarks.edits import edit_versions
+from benchmarks.histories import FORGE, MIGRATIONS, PINNING, RECIPES, Commit, git, options
 from feedstock_tools.check.linting.lint import rewritten
 from feedstock_tools.check.linting.subject import Subject
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.migrations import close_migration, open_migration
-from feedstock_tools.edit.platforms import drop_setting, set_setting
+from feedstock_tools.edit.migrations import add_migration, close_migration, open_migration
+from feedstock_tools.edit.platforms import add_platform, drop_setting, set_setting
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import VARIANT_FILES, Document
 
@@ -38,6 +44,7 @@ _KINDS = {
     "platform add": r"^migration: ?(OSXArm|ArchRebuild)",
 }
 _RECIPE = "recipe/meta.yaml"
+_BUILD = re.compile(r"\bnumber:|\bset build|\bbuild(_number)?: *\d")
 
 
 def kind_of(title: str) -> str:
@@ -48,12 +55,13 @@ def kind_of(title: str) -> str:
 
 def draft_of(folder: Path, commit: Commit, *paths: str) -> Draft:
     """Files before a commit, with its migrations on disk."""
-    texts = {_RECIPE: "", **{path: commit.text(path, before=True) for path in paths}}
+    recipe = commit.recipe or _RECIPE
+    texts = {recipe: "", **{path: commit.text(path, before=True) for path in paths}}
     for path, text in texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     return Draft(
-        folder, folder / _RECIPE, {folder / name: Document(folder / name, text) for name, text in texts.items()}
+        folder, folder / recipe, {folder / name: Document(folder / name, text) for name, text in texts.items()}
     )
 
 
@@ -61,6 +69,10 @@ def text_in(draft: Draft, path: str) -> str:
     """A file of a draft; '' where there is none."""
     document = draft.file(path)
     return document.text if document else ""
+
+
+def _migrations_of(commit: Commit) -> list[str]:
+    return [kind for path, kind in commit.paths.items() if path.startswith(MIGRATIONS)]
 
 
 def opened(folder: Path, commit: Commit) -> bool:
@@ -106,6 +118,47 @@ def settled(folder: Path, commit: Commit) -> bool:
     return text_in(draft, FORGE) == commit.text(FORGE)
 
 
+def versioned(folder: Path, commit: Commit) -> bool:
+    document, _ = edit_versions.edited(commit, Counter())
+    return document.text == commit.text(commit.recipe)
+
+
+def migrated(folder: Path, commit: Commit) -> bool:
+    """The bot takes the migration from a clone of the pinning that can be some weeks old."""
+    (path,) = [path for path, kind in commit.paths.items() if path.startswith(MIGRATIONS) and kind == "A"]
+    pinning, text = commit.repository.parent.parent / PINNING / "repo", commit.text(path)
+    pinned = f"recipe/migrations/{Path(path).name}"
+    at = git(commit.repository, "show", "-s", "--format=%ct", commit.name).decode().strip()
+    log = git(pinning, "log", "--first-parent", "--format=%H", f"--before={at}", "-3", "--", pinned).decode().split()
+    versions = [Commit(pinning, name, {}).text(pinned) for name in log]
+    migration = folder / Path(path).name
+    migration.write_text(text if text in versions else versions[0])
+    draft = add_migration(draft_of(folder / "feedstock", commit, commit.recipe), migration.stem, migration)
+    return text_in(draft, commit.recipe) == commit.text(commit.recipe) and text_in(draft, path) == text
+
+
+def crossed(folder: Path, commit: Commit) -> bool:
+    draft = draft_of(folder, commit, FORGE)
+    before, after = (yaml.safe_load(commit.text(FORGE, before=old)) or {} for old in (True, False))
+    for key in ("provider", "build_platform"):
+        for platform in (after.get(key) or {}).keys() - (before.get(key) or {}).keys():
+            draft = add_platform(draft, platform, native=key == "provider")
+    return text_in(draft, FORGE) == commit.text(FORGE)
+
+
+def raises_alone(commit: Commit) -> bool:
+    """Whether the commit changes no lines of the recipe but build numbers."""
+    pairs = difflib.ndiff(*(commit.text(commit.recipe, before=old).splitlines() for old in (True, False)))
+    return all(_BUILD.search(line) for line in pairs if line[0] in "+-")
+
+
+def keeps_settings(commit: Commit) -> bool:
+    """Whether the lines of conda-forge.yml stay, and get none of the settings of former years."""
+    before, after = (commit.text(FORGE, before=old).splitlines() for old in (True, False))
+    lines = list(difflib.ndiff(before, after))
+    return not any(line[0] == "-" or (line[0] == "+" and "test_on_native_only" in line) for line in lines)
+
+
 def marked(word: str, text: str) -> list[tuple[str, str]]:
     """The lines with a word, each with the one above, without numbers."""
     lines = [re.sub(r"\d+", "", line.rstrip()) for line in text.splitlines()]
@@ -121,7 +174,26 @@ def ruled(word: str, *rules: str) -> Callable[[Path, Commit], bool]:
     return is_equal
 
 
-MADE = {"pinning open": opened, "pinning close": closed, "setting": settled}
+MADE = {
+    "pinning open": opened,
+    "pinning close": closed,
+    "setting": settled,
+    "version": versioned,
+    "migration add": migrated,
+    "platform add": crossed,
+}
+#: What a commit must change for its kind.
+_OF_KIND: dict[str, Callable[[Commit], bool]] = {
+    **dict.fromkeys(("setting", "platform add"), lambda commit: FORGE in commit.paths),
+    "version": lambda commit: bool(commit.recipe),
+    "migration add": lambda commit: bool(commit.recipe) and _migrations_of(commit) == ["A"],
+}
+#: Whether a commit does no more than its kind says.
+_ALONE: dict[str, Callable[[Commit], bool]] = {
+    "version": lambda commit: edit_versions.kind_of(commit) == "bump",
+    "migration add": raises_alone,
+    "platform add": keeps_settings,
+}
 WORDS = {"stdlib": ruled("stdlib(", "stdlib"), "python-min": ruled("python_min", "python-bound", "python-min")}
 
 
@@ -138,13 +210,14 @@ def commits(repository: Path, *words: str) -> Iterator[tuple[str, Commit]]:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--most", type=int, default=400)
+    parser.add_argument("--show", action="store_true", help="name the commits that are not equal")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
     found: dict[str, list[Commit]] = {kind: [] for kind in (*MADE, *WORDS)}
     for repository in sorted(given.mirror.glob("conda-forge+*-feedstock/repo")):
         for title, commit in commits(repository):
             counts[kind := kind_of(title)] += 1
-            if kind in MADE and (kind != "setting" or FORGE in commit.paths):
+            if kind in MADE and _OF_KIND.get(kind, bool)(commit):
                 found[kind].append(commit)
         if repository.parent.name != PINNING:
             for word, pattern in (("stdlib", r"stdlib\("), ("python-min", "python_min")):
@@ -162,9 +235,13 @@ def main() -> int:
             try:
                 with tempfile.TemporaryDirectory() as place:
                     is_equal = (MADE | WORDS)[kind](Path(place), commit)
-                results["equal" if is_equal else "different"] += 1
-            except (FeedstockError, ValueError, StopIteration, yaml.YAMLError) as error:
-                results[type(error).__name__] += 1
+                result = "equal" if is_equal else "different"
+            except (FeedstockError, ValueError, StopIteration, IndexError, yaml.YAMLError) as error:
+                result = type(error).__name__
+            more = "" if _ALONE.get(kind, bool)(commit) else ", and the commit does more"
+            results[result + more] += 1
+            if given.show and result != "equal":
+                print(f"{commit.feedstock} {commit.name[:9]} {kind}: {result}{more}", flush=True)
         print(kind, dict(results.most_common()))
     return 0
 
