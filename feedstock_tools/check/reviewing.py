@@ -323,7 +323,7 @@ def _remarks_on_numbers(base: Renderings, branch: Renderings, differences: Diffe
     """The remarks on a branch: packages whose new version does not begin with 0, packages that change with the version
     and build numbers that the base has, and build numbers of a version that go back or leave numbers out.
 
-    A recipe that gives its GPU builds higher numbers begins with the lowest of them.
+    A recipe that gives its GPU builds higher numbers, by hundreds, begins with the lowest of them in some output.
     """
     before, after = _numbers(base), _numbers(branch)
     new = [name for name, own in after.items() if name in before and own.newest > before[name].newest]
@@ -334,7 +334,8 @@ def _remarks_on_numbers(base: Renderings, branch: Renderings, differences: Diffe
         for change in differences.packages_changed
         if any(lines.part not in following for lines in change.changes)
     }
-    started = [name for name in new if after[name].lowest]
+    begins = any(after[name].lowest == 0 for name in new)
+    started = [name for name in new if after[name].lowest % 100 or (after[name].lowest and not begins)]
     same = [name for name in sorted(changed) if name in before and name in after and before[name] == after[name]]
     return (*_sentences(started, same, after), *_steps(before, after))
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.differences import Differences
+from feedstock_tools.check.differences import Differences, Lines, PackageChange
 from feedstock_tools.check.findings import Verdict
 from feedstock_tools.check.linting.subject import LintFinding
-from feedstock_tools.check.reviewing import Review, review_feedstock
+from feedstock_tools.check.rehearsal import Environment, Rehearsal
+from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
 from feedstock_tools.report.checks.review import review_json, review_markdown
 from feedstock_tools.rerender.rerendering import rerender
 from tests.check.test_rehearse import make_channel, package
@@ -110,7 +111,7 @@ def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinni
     assert shown.returncode == 1
     assert "- **not rerendered**: a rerender changes 1 file; what follows is about both as a rer" in shown.stdout
     assert "- + `osx_64_cpu_py3.12`\n" in shown.stdout
-    assert "add .ci_support/osx_64_.yaml\n" in shown.stdout
+    assert "add osx_64_ in .ci_support\n" in shown.stdout
     pinning.write_text(PINNING.replace("'1.3'", "'1.4'"))
     git(feedstock, "checkout", "-q", "main")
     other = reviewed(feedstock, pinning)
@@ -177,6 +178,11 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
             "a new version begins with build number 0",
         ),
         ([('version: "1.0"', 'version: "1.1"')], ""),
+        ([('version: "1.0"', 'version: "1.1"'), ("    number: 200", "    number: 300")], ""),
+        (
+            [('version: "1.0"', 'version: "1.1"'), ("    number: 200", "    number: 201")],
+            "a new version begins with build number 0, not 201: demo-gpu",
+        ),
         ([("    - zlib\n", "    - zlib\n    - pip\n")], "changed with the same version and build number"),
         ([("    - zlib\n", "    - zlib\n    - pip\n"), ("number: 0", "number: 1")], ""),
         ([("number: 0", "number: 4")], "the build number goes from 0 to 4, and the next is 1"),
@@ -185,6 +191,13 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
 def test_build_numbers_are_those_that_reviewers_ask_for(
     feedstock: Path, pinning: Path, edits: list[tuple[str, str]], remark: str
 ) -> None:
+    git(feedstock, "checkout", "-q", "main")
+    outputs = "outputs:\n- name: demo\n- name: demo-gpu\n  build:\n    number: 200\nabout:\n"
+    if any(old.endswith("number: 200") for old, _ in edits):
+        edit(feedstock, "about:\n", outputs)
+        committed(feedstock, "an output for GPUs")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
     for old, new in edits:
         edit(feedstock, old, new)
     shown = reviewed(feedstock, pinning, "--no-rehearse").stdout
@@ -241,6 +254,19 @@ def test_a_comment_is_no_longer_than_github_takes() -> None:
     assert len(text) < 65_536
     assert "see `feedstock-tools diff main`" in text
     assert "**399 new mistakes**" in text
+
+
+def test_a_comment_on_many_jobs_has_less_than_a_hundred_lines() -> None:
+    jobs = [f"{platform}_py3.{minor}" for platform in ("linux_64", "osx_64") for minor in range(5, 20)]
+    environments = [Environment(job, "row", "demo", "run", job.partition("_py")[0], "solved") for job in jobs]
+    changes = [PackageChange(f"demo-{job}", (job,), (Lines("run", ("a",), ("b",)),)) for job in jobs]
+    stale = Stale(tuple(("change", f".ci_support/{job}.yaml") for job in jobs))
+    rehearsal = Rehearsal(tuple(environments), (), ("here",), 1)
+    review = Review(Differences(packages_changed=tuple(changes)), stale, (), (), 0, rehearsal=rehearsal)
+    text = review_markdown(review, "main")
+    assert text.count("\n") < 100
+    assert "change 30 jobs (15 linux_64, 15 osx_64) in .ci_support\n" in text
+    assert "15 osx_64 jobs    -      -     1 solve  -\n" in text
 
 
 def test_texts_of_strangers_stay_texts() -> None:

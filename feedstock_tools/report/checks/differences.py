@@ -89,7 +89,7 @@ def differences_text(differences: Differences) -> str:
     for sign, title, pairs in _packages(differences):
         lines += [title, *(f"  {sign} {names} in {jobs}" for names, jobs in _by_job(pairs))]
     for change in each_once(differences.packages_changed):
-        lines += [f"{named(change.name)} in {_few(change.jobs)}:"]
+        lines += [f"{named(change.name)} in {few_jobs(change.jobs)}:"]
         lines += [f"  {line}" for part in change.changes for line in _part(part)]
     lines += ["Changed files:", *(f"  {named(name)}" for name in differences.files)] if differences.files else []
     choices = _choices(differences)
@@ -97,8 +97,8 @@ def differences_text(differences: Differences) -> str:
     return "".join(f"{line}\n" for line in [*lines, verdict(differences)])
 
 
-def differences_markdown(differences: Differences) -> str:
-    """The differences for a pull request: the verdict first, details folded, under a hundred lines."""
+def differences_markdown(differences: Differences, others: int = 0) -> str:
+    """The differences for a pull request: the verdict first, details folded, under a hundred lines with `others`."""
     differences = renamed(differences, differences.short_names)
     lists = [(title, [f"{sign} {code(name)}" for name in names]) for sign, title, names in _jobs(differences)]
     lists.append(("Replaced jobs:", _replaced(differences, code)))
@@ -111,12 +111,12 @@ def differences_markdown(differences: Differences) -> str:
         if items:
             blocks.append("\n".join([title, "", *(f"- {item}" for item in _first(items, _MOST_OF_LIST))]))
     values = _values(differences.jobs_changed)[1:]
-    left = _MOST_OF_PAGE - sum(block.count("\n") + 2 for block in blocks) - min(len(values), _MOST_OF_LIST)
+    left = _MOST_OF_PAGE - others - sum(block.count("\n") + 2 for block in blocks) - min(len(values), _MOST_OF_LIST)
     if changed := each_once(differences.packages_changed):
         lines = [
             line
             for change in changed
-            for line in (f"@@ {named(change.name)} in {_few(change.jobs)} @@", *_short_parts(change.changes))
+            for line in (f"@@ {named(change.name)} in {few_jobs(change.jobs)} @@", *_short_parts(change.changes))
         ]
         summary = f"<summary>Changed packages: {counted(len(changed), 'change')}</summary>"
         blocks.append(f"<details>{summary}\n\n{fenced(_first(lines, max(left, _MOST_OF_PART)), 'diff')}\n</details>")
@@ -175,7 +175,7 @@ def _replaced(differences: Differences, name: Callable[[str], str] = named) -> l
     pairs = differences.jobs_replaced
     alike = [after for before, after in pairs if before == after]
     lines = [f"{name(before)} -> {name(after)}" for before, after in pairs if before != after]
-    return [*lines, *([f"{_few(alike, name)}: with another file in .ci_support"] if alike else [])]
+    return [*lines, *([f"{few_jobs(alike, name)}: with another file in .ci_support"] if alike else [])]
 
 
 def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tuple[str, str]]]]:
@@ -195,7 +195,7 @@ def _by_job(pairs: Sequence[tuple[str, str]], written: Callable[[str], str] = na
     jobs: dict[str, list[str]] = {}
     for job, packages in names.items():
         jobs.setdefault(", ".join(map(written, packages)), []).append(job)
-    return [(packages, _few(alike, written)) for packages, alike in jobs.items()]
+    return [(packages, few_jobs(alike, written)) for packages, alike in jobs.items()]
 
 
 def changed_values(changes: Sequence[JobChange]) -> dict[tuple[str, str, str], tuple[str, ...]]:
@@ -212,7 +212,7 @@ def _values(changes: Sequence[JobChange]) -> list[str]:
     groups = changed_values(changes)
     lines = ["Changed values of jobs:"] if groups else []
     for (key, before, after), jobs in groups.items():
-        lines.append(f"  {named(key)}: {named(before) or 'none'} -> {named(after) or 'none'} in {_few(jobs)}")
+        lines.append(f"  {named(key)}: {named(before) or 'none'} -> {named(after) or 'none'} in {few_jobs(jobs)}")
     return lines
 
 
@@ -246,7 +246,8 @@ def _choices(differences: Differences) -> list[str]:
     ]
 
 
-def _few(jobs: Sequence[str], written: Callable[[str], str] = named) -> str:
+def few_jobs(jobs: Sequence[str], written: Callable[[str], str] = named) -> str:
+    """The names of jobs, or of many how many each platform has."""
     if len(jobs) <= _NAMED:
         return ", ".join(map(written, jobs))
     platforms = Counter("_".join(job.split("_")[:2]) for job in jobs)

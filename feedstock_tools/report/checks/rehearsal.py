@@ -11,6 +11,7 @@ from typing import Literal
 from feedstock_tools.check.choices import Pick
 from feedstock_tools.check.findings import Verdict, checks_line
 from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
+from feedstock_tools.report.checks.differences import few_jobs
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import counted, table
 
@@ -177,14 +178,19 @@ def rehearsal_text(rehearsal: Rehearsal, width: int | None = None) -> str:
 
 
 def _environments(environments: Sequence[Environment], width: int | None) -> str:
-    """A line for each configuration: how many environments of each kind solve."""
-    names = dict.fromkeys(environment.configuration for environment in environments)
-    rows = []
-    for name in names:
-        own = [environment for environment in environments if environment.configuration == name]
-        rows.append(
-            (name, *(solved_of([environment for environment in own if environment.kind == kind]) for kind in KINDS))
-        )
+    """How many environments of each kind solve: a line for each configuration, or for many that are alike."""
+    owned: dict[str, list[Environment]] = {}
+    for environment in environments:
+        owned.setdefault(environment.configuration, []).append(environment)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, own in owned.items():
+        cells = (solved_of([environment for environment in own if environment.kind == kind]) for kind in KINDS)
+        alike.setdefault((own[0].platform, *cells), []).append(name)
+    rows = [
+        (title, *cells)
+        for (_, *cells), names in alike.items()
+        for title in (names if len(names) <= _MOST_NAMES else [few_jobs(names)])
+    ]
     return table(("configuration", *KINDS), rows, width=width) if rows else "There are no environments to solve."
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import PurePosixPath
 from typing import Any
 
 from feedstock_tools.check.findings import checks_line, checks_values
 from feedstock_tools.check.rehearsal import Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.feedstock.configurations import renamed
-from feedstock_tools.report.checks.differences import differences_json, differences_markdown
+from feedstock_tools.reading import CI_SUPPORT
+from feedstock_tools.report.checks.differences import differences_json, differences_markdown, few_jobs
 from feedstock_tools.report.checks.linting import grouped_findings, listed_findings
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
 from feedstock_tools.wording import code, counted, fenced, markup
@@ -36,11 +38,13 @@ def review_markdown(review: Review, base: str, used: Sequence[str] = ()) -> str:
     parts = [f"### feedstock-tools review against {code(base)}\n\n{checked}"]
     parts += [f"Used: {markup(', '.join(used))}."] if used else []
     parts += ["\n".join(f"- {line}" for line in _summary(review))]
-    parts += [_differences(review), *_details(review)]
-    text = "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+    details = [*_details(review)]
+    others = sum(part.count("\n") + 2 for part in [*parts, *details])
+    differences = f"#### What changes\n\n{differences_markdown(review.differences, others)}"
+    text = "\n\n".join(part.strip("\n") for part in [*parts, differences, *details]) + "\n"
     if len(text) <= _LONGEST:
         return text
-    short = "\n\n".join(parts[: parts.index(_differences(review))])
+    short = "\n\n".join(parts)
     return f"{short}\n\nThe details are longer than a comment may be: see {code(f'feedstock-tools diff {base}')}.\n"
 
 
@@ -112,14 +116,10 @@ def _count(findings: Sequence[Any]) -> str:
     return " and ".join([*words, *([counted(remarks, "new remark")] if remarks else [])])
 
 
-def _differences(review: Review) -> str:
-    return "#### What changes\n\n" + differences_markdown(review.differences)
-
-
 def _details(review: Review) -> Iterator[str]:
     titles = review.differences.short_names
     if review.stale and review.stale.files:
-        yield _folded("What a rerender changes", [f"{kind} {name}" for kind, name in review.stale.files])
+        yield _folded("What a rerender changes", [*_rerendered_files(review.stale)])
     if review.lint:
         yield _folded("lint", listed_findings(review.lint).splitlines())
     if review.facts:
@@ -127,6 +127,18 @@ def _details(review: Review) -> Iterator[str]:
         yield _folded("cuda check", grouped_findings(renamed(review.facts, titles), jobs).splitlines())
     if review.rehearsal:
         yield _folded("rehearse", rehearsal_text(renamed(review.rehearsal, titles)).splitlines())
+
+
+def _rerendered_files(stale: Stale) -> Iterator[str]:
+    """The files of each kind; those of jobs in one line."""
+    jobs: dict[str, list[str]] = {}
+    for kind, name in stale.files:
+        if PurePosixPath(name).parent.name == CI_SUPPORT:
+            jobs.setdefault(kind, []).append(PurePosixPath(name).stem)
+        else:
+            yield f"{kind} {name}"
+    for kind, names in jobs.items():
+        yield f"{kind} {few_jobs(names)} in {CI_SUPPORT}"
 
 
 def _folded(title: str, lines: Sequence[str]) -> str:
