@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from benchmarks.edits import edit_versions
-from benchmarks.histories import FORGE, MIGRATIONS, PINNING, RECIPES, Commit, git, options
+from benchmarks.histories import FORGE, MIGRATIONS, PINNING, Commit, git, options
 from feedstock_tools.check.linting.lint import rewritten
 from feedstock_tools.check.linting.subject import Subject
 from feedstock_tools.edit.draft import Draft
