@@ -148,8 +148,8 @@ def crossed(folder: Path, commit: Commit) -> bool:
 
 def raises_alone(commit: Commit) -> bool:
     """Whether the commit changes no lines of the recipe but build numbers."""
-    pairs = difflib.ndiff(*(commit.text(commit.recipe, before=old).splitlines() for old in (True, False)))
-    return all(_BUILD.search(line) for line in pairs if line[0] in "+-")
+    before, after = (commit.text(commit.recipe, before=old).splitlines() for old in (True, False))
+    return all(_BUILD.search(line) for line in difflib.ndiff(before, after) if line[0] in "+-")
 
 
 def keeps_settings(commit: Commit) -> bool:

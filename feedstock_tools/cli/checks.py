@@ -105,7 +105,7 @@ def _packages_compared(first: Path, second: Path, form: str) -> tuple[object, Ca
     from feedstock_tools.report.checks import differences
 
     found = compare_packages(first, second)
-    forms = {
+    forms: dict[str, Callable[..., object]] = {
         "json": differences.comparison_json,
         "markdown": differences.comparison_markdown,
         "text": differences.comparison_text,
@@ -130,7 +130,7 @@ def _feedstocks_compared(
     with opened(home, before) as old, nullcontext(home) if after is None else opened(home, after) as new:
         found = compare_feedstocks(old, new, rules=Rules.parse(rules) if rules else None)
     names = Feedstock(home).name, before, after or "the feedstock as it is"
-    forms = {
+    forms: dict[str, Callable[..., object]] = {
         "json": differences.differences_json,
         "markdown": differences.differences_markdown,
         "text": differences.differences_text,
