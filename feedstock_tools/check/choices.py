@@ -265,8 +265,8 @@ def changed_choices(before: Sequence[Packages], after: Sequence[Packages]) -> tu
 
 #: What a solver takes by platform, name and driver.
 Labels = Mapping[tuple[str, str, str | None], str]
-#: By the URL of a package, the names and build patterns of packages of other feedstocks that it requires.
-Elsewhere = Mapping[str, frozenset[tuple[str, str]]]
+#: By the URL of a package: by names of packages of other feedstocks, the `version` or `build` that it requires.
+Elsewhere = Mapping[str, Mapping[tuple[str, str], frozenset[str]]]
 
 
 @dataclass(frozen=True)
@@ -334,10 +334,18 @@ def _label(pick: Pick, channel: _Channel) -> str:
 
 
 def _decided_elsewhere(offers: Sequence[Offer], elsewhere: Elsewhere) -> str:
-    """The package of another feedstock that two builds require in different builds, so that its preference decides."""
-    first_pins, *others = (dict(elsewhere.get(offer.package.record.url, ())) for offer in offers)
+    """The package of another feedstock that two builds require in different builds, or up to different versions.
+
+    A solver prefers the newest packages that builds require to the time when these were built.
+    """
+    first, *others = (elsewhere.get(offer.package.record.url, {}) for offer in offers)
     return next(
-        (name for other in others for name in sorted(first_pins) if name in other and other[name] != first_pins[name]),
+        (
+            name
+            for other in others
+            for name, of in sorted(first)
+            if first[name, of] != other.get((name, of), first[name, of])
+        ),
         "",
     )
 
@@ -419,29 +427,37 @@ def _channel(jobs: Sequence[Packages]) -> _Channel:
     """The packages of a state, and `cuda-version` and `cudatoolkit` for each CUDA version, without any others."""
     names = {package.name.lower() for job in jobs for package in job} | {_CUDA, _TOOLKIT}
     offers: list[Offer] = []
-    elsewhere: dict[str, frozenset[tuple[str, str]]] = {}
+    elsewhere: dict[str, Mapping[tuple[str, str], frozenset[str]]] = {}
     for job in jobs:
         for package in job:
             promised = _promised(package, job, names)
             offers.append(Offer(package.platform, cuda_version(package.output.variant), promised))
-            elsewhere[promised.record.url] = frozenset(_patterns(package, names))
+            elsewhere[promised.record.url] = _required_elsewhere(package, names)
     versions = sorted({(offer.platform, offer.cuda) for offer in offers if offer.cuda})
     kinds = ((_CUDA, ""), (_TOOLKIT, ""), (_TOOLKIT, ".99"))  # of `11.2` and of `>=11.2.2`
     stubs = (Offer(at, cuda, _toolkit(at, cuda, name, patch)) for at, cuda in versions for name, patch in kinds)
     return _Channel((*offers, *stubs), elsewhere)
 
 
-def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
-    """The requirements of a package on certain builds of others, which are not in the small channel.
+def _required_elsewhere(package: Package, names: set[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+    """The builds of other packages, which are not in the small channel, that a package requires, and its upper bounds.
 
-    A constraint is one where the package links what it names, so that a run export requires it.
+    A constraint counts where the package links what it names, so that a run export requires it.
     """
+    found: dict[tuple[str, str], set[str]] = {}
     linked = {name_in(spec).lower() for spec in (*package.run, *(package.host or ()))}
     for spec in (*package.run, *(spec for spec in package.constrains if name_in(spec).lower() in linked)):
         words = spec.split() if isinstance(spec, str) else []
-        build = words[2] if len(words) == 3 else (_BUILD.fullmatch(" ".join(words[1:])) or [""] * 2)[1]
-        if build and words[0] not in names and not words[0].startswith(("__", "python")):
-            yield words[0], build
+        if not words or words[0] in names or words[0].startswith(("__", "python")):
+            continue
+        name, version, build, *_ = *words, "", ""
+        if not build and (match := _BUILD.fullmatch(version)):
+            version, build = version.removesuffix(f"={match[1]}"), match[1]
+        if build:
+            found.setdefault((name, "build"), set()).add(build)
+        bounds = {part for part in version.split(",") if not part.startswith((">", "!"))}
+        found.setdefault((name, "version"), set()).update(bounds - {"*", "=*", ""})
+    return {key: frozenset(values) for key, values in found.items()}
 
 
 def _toolkit(platform: Platform, cuda: str, name: str, patch: str) -> Promised:

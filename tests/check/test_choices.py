@@ -140,3 +140,15 @@ def test_a_recipe_that_names_too_many_drivers_is_not_asked_about(tmp_path: Path)
     differences = compare_feedstocks(*pair)
     assert differences.choices == ()
     assert differences.why_no_choices == "the requirements name more than 50 CUDA versions of drivers"
+
+
+@pytest.mark.parametrize(
+    ("pinned", "decided"), [("torch ==2.1", "as torch prefers"), ("torch >=2.1", "whichever is newer")]
+)
+def test_an_upper_bound_of_one_build_alone_leaves_the_choice_to_what_it_bounds(
+    tmp_path: Path, pinned: str, decided: str
+) -> None:
+    run = f'      run:\n        - {pinned}  # [cuda_compiler_version != "None"]\n        - torch\n'
+    equal = BUMPED.replace("number: 202", "number: 2").replace("1.2", "1.3").replace("      run:\n", run, 1)
+    found = of_library(tmp_path, PREFERRED, equal, ("None", "12.9"), ("None", "12.9"))
+    assert found == [("driver 12.0 and newer", f"CPU or CUDA 12.9 ({decided})", "CUDA 12.9")]
