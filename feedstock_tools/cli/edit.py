@@ -277,7 +277,7 @@ def _edit(
             title, change = function(**values, **({"pinning": pinning} if needs_pinning else {}))
             return title, change, Ending(feedstock, write, commit, pinning, values.get("anyway", False), strict)
 
-        decorated = options.feedstock(options.pinning(_WRITE(_COMMIT(options.strict(run)))))
+        decorated = options.feedstock(options.pinning(options.offline(_WRITE(_COMMIT(options.strict(run))))))
         return edit.command(name, cls=Command, **settings)(decorated)
 
     return decorate

@@ -159,12 +159,12 @@ def readable_pinning(requested: str | None, feedstock: Path) -> Path | NoPinning
     return _found(requested)
 
 
-def required_pinning(requested: str | None, feedstock: Path, *, offline: bool = False) -> Path | None:
+def required_pinning(requested: str | None, feedstock: Path, *, fetches: bool = True) -> Path | None:
     """The pinning for a command that writes what follows from it, also printed on stderr: None if the feedstock needs
     none. Where none was fetched yet, the newest is fetched, as conda-smithy does.
 
     Raises:
-        InputError: the requested one is not there; or none was fetched, and `offline`, or it cannot be fetched.
+        InputError: the requested one is not there; or none was fetched, and with --offline, or it cannot be fetched.
     """
     if _needs_none(requested, feedstock):
         _without_pinning()
@@ -174,6 +174,7 @@ def required_pinning(requested: str | None, feedstock: Path, *, offline: bool = 
         if _follows_pinning(feedstock) and not (feedstock / "recipe").is_dir():  # that is the first thing to say
             _without_pinning()
             return None
+        offline = not fetches or click.get_current_context().meta.get(options.OFFLINE)
         if why := "there is none" if offline else _fetch_newest(cache):
             raise _missing(feedstock, why)
     return _found(requested)

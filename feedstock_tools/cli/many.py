@@ -224,7 +224,6 @@ class _How:
     """What a rerender follows."""
 
     pinning: str | None
-    offline: bool
     rules: str | None
     smithy: str | None
 
@@ -276,7 +275,7 @@ def migrate(
     from feedstock_tools.rerender.many import read_migration
     from feedstock_tools.rerender.smithy import chosen_rules
 
-    pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
+    pinning = required_pinning(how.pinning, Path(os.devnull))
     if pinning is None:
         raise click.UsageError("a migration changes what a pinning says: name one with --pinning")
     release = chosen_release(how.smithy, how.rules)

@@ -112,13 +112,11 @@ def plan(
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     with opened_for_plan(place, engine) as workspace:
         chosen = workspace.chosen(names)
+        if not chosen:
+            raise InputError(NO_CONFIGURATIONS, path=workspace.feedstock.folder)
         planned = without_impossible(workspace, agenda(workspace, chosen, capacity, jobs))
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
-        if not chosen:
-            notes.append(NO_CONFIGURATIONS)
-        if settings.hosts and not chosen:
-            raise InputError("there is nothing to simulate", hint=NO_CONFIGURATIONS)
         simulated = _simulated(planned, settings, named=bool(names)) if settings.hosts else None
     for text in notes:
         say_note(text)

@@ -264,8 +264,20 @@ NO_PINNING = "none"
 pinning = option(
     "--pinning", metavar="DIR|FILE|VERSION", meaning="Pinning to use: a folder, its file, a fetched version, or none"
 )
+#: Where a call keeps that it has --offline, for `required_pinning`; several edits of one call share it.
+OFFLINE = f"{__name__}.offline"
+
+
+def _offline(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[OFFLINE] = value or context.meta.get(OFFLINE, False)
+
+
 offline = click.option(
-    "--offline", is_flag=True, help="Fetch no pinning where none was fetched yet: that is an error then."
+    "--offline",
+    is_flag=True,
+    expose_value=False,
+    callback=_offline,
+    help="Fetch no pinning where none was fetched yet: that is an error then.",
 )
 strict = click.option("--strict", is_flag=True, help="Exit with 1 as well if a check could not be completed.")
 rules = option(

@@ -45,7 +45,6 @@ class _How:
     platforms: tuple[str, ...]
     smithy: str | None
     online: bool
-    offline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = repository_of(feedstock, "" if modes.is_for_git else None)
-    pinning = required_pinning(how.pinning, feedstock, offline=how.offline)
+    pinning = required_pinning(how.pinning, feedstock)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
         _verify(result, pinning)
@@ -183,7 +182,7 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
     if modes.show_diff or modes.verify or modes.stage or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --stage, --online and --platform are for one feedstock")
     repositories = {each: repository_of(each, modes.commit) for each in feedstocks}
-    pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
+    pinning = required_pinning(how.pinning, Path(os.devnull))
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
     # What outcomes depend on, for the record.

@@ -162,7 +162,7 @@ def _released(name: str, version: str | None, output: Path | None, names: Packag
 @options.force
 @click.option("--update", is_flag=True, help="Take a change of the generated files into the feedstock.yaml.")
 def import_(
-    feedstock: Path, pinning: str | None, offline: bool, dry_run: bool, as_json: bool, force: bool, update: bool
+    feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool, update: bool
 ) -> int:
     """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
 
@@ -177,10 +177,10 @@ def import_(
         raise click.UsageError("--update excludes --force and --json")
     folder = find_feedstock(feedstock, Path()).folder
     if update:
-        return _update(folder, required_pinning(pinning, folder, offline=offline), dry_run=dry_run)
+        return _update(folder, required_pinning(pinning, folder), dry_run=dry_run)
     if not (force or dry_run):
         refuse_spec(folder)
-    imported = import_recipe(folder, pinning=required_pinning(pinning, folder, offline=offline))
+    imported = import_recipe(folder, pinning=required_pinning(pinning, folder))
     if not dry_run:
         path = imported.write(force=force)
         if not as_json:

@@ -57,7 +57,7 @@ def why(
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
     refuse_without_feedstock(folder)
-    about = rerendered_source(folder, pinning=required_pinning(pinning, folder, offline=True), rules=_rules(rules))
+    about = rerendered_source(folder, pinning=required_pinning(pinning, folder, fetches=False), rules=_rules(rules))
     titles = short_names(folder, tuple(about.configurations.values()))
     if wishes:
         found = tuple(absences(about, wishes))

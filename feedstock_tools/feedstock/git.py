@@ -250,7 +250,16 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
             except FeedstockError as error:
                 message = f"commit '{revision}' is refused: {error.mistakes[0].message}"
                 raise type(error)(message, path=feedstock) from error
-        yield folder
+        try:
+            yield folder
+        except FeedstockError as error:  # the folder is gone when a person reads this
+            error.mistakes = tuple(
+                replace(mistake, path=Path(f"{revision}:{mistake.path.relative_to(folder).as_posix()}"))
+                if mistake.path is not None and mistake.path.is_relative_to(folder)
+                else mistake
+                for mistake in error.mistakes
+            )
+            raise
 
 
 def has_branch(repository: Path, branch: str) -> bool:

@@ -218,6 +218,18 @@ def test_commits_are_compared_without_touching_the_repository(tmp_path: Path) ->
     assert (folder / "recipe/meta.yaml").read_text() == META.replace("number: 1", "number: 2")
 
 
+@pytest.mark.parametrize("words", [["diff"], ["review", "--no-rehearse", "--pinning", "none", "--smithy", "none"]])
+def test_a_mistake_in_a_commit_is_named_with_the_commit(tmp_path: Path, words: list[str]) -> None:
+    folder = feedstock(tmp_path / "a")
+    (folder / "recipe/meta.yaml").write_text("{{ bad( }}\n")
+    committed(folder)
+    (folder / "recipe/meta.yaml").write_text(META)
+    committed(folder, "second")
+    ended = command.run(command.tool(*words, "HEAD~1"), folder)
+    assert ended.returncode == 2
+    assert "error: HEAD~1:recipe/meta.yaml:1: the template is invalid" in ended.stderr
+
+
 @pytest.mark.parametrize("word", ["absent", "--output=x", "a b", "HEAD; touch x"])
 def test_what_is_no_commit_is_an_error(tmp_path: Path, word: str) -> None:
     folder = feedstock(tmp_path / "a")

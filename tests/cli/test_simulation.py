@@ -75,14 +75,14 @@ def test_chance_has_a_range(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     assert float(found[3]) < float(found[4])
 
 
-def test_nothing_to_simulate_is_said_with_the_reason(feedstock: TinyFeedstock) -> None:
+def test_without_configurations_nothing_is_planned_or_simulated(feedstock: TinyFeedstock) -> None:
     for file in (feedstock.folder / ".ci_support").glob("*.yaml"):
         file.unlink()
     arguments = ("--channel", str(feedstock.channel))
-    planned = feedstock.ask("plan", *arguments)
-    assert planned.returncode == 0 and "The feedstock has no configurations" in planned.stderr
-    simulated = feedstock.ask("plan", "--simulate", "3", *arguments)
-    assert simulated.returncode == 2 and "rerender' writes them" in simulated.stderr
+    for words in ((), ("--json",), ("--simulate", "3")):
+        planned = feedstock.ask("plan", *words, *arguments)
+        assert (planned.returncode, planned.stdout) == (2, "")
+        assert "The feedstock has no configurations; 'feedstock-tools rerender' writes them." in planned.stderr
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="builds for macOS are not refused there")

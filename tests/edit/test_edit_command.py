@@ -291,6 +291,9 @@ def test_what_needs_a_pinning_is_not_edited_without_one(folder: Path, words: tup
     assert "pinning: none was fetched yet; fetching the newest" in ended.stderr
     assert "the jobs follow from conda-forge's pinning, and it cannot be fetched: no network" in ended.stderr
     assert "'--pinning none' says that the feedstock needs none" in ended.stderr
+    offline = command.run(command.patched(UNREACHABLE, "edit", *words, "--offline", "--write"), folder)
+    assert (offline.returncode, recipe(folder), "fetching" in offline.stderr) == (2, RECIPE, False)
+    assert "the jobs follow from conda-forge's pinning, and there is none" in offline.stderr
 
 
 def test_a_generated_recipe_is_edited_with_the_pinning_that_is_named(tmp_path: Path) -> None:
