@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
 from feedstock_tools.check.choices import Pick
@@ -30,6 +30,9 @@ from feedstock_tools.wording import some_of
 
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.+-]+(?:, [\w.+-]+_[\w.+-]+)*(?: and \d+ more)?")
+
+#: The check of the files that only a release of conda-smithy can write.
+_WHOLE_TREE = "whole tree"
 
 Found = TypeVar("Found")
 
@@ -89,6 +92,7 @@ class Review:
         stale = self.stale is not None and (self.stale.files or self.stale.why_not) and not self.stale.base_too
         wrong = {
             "rerender": bool(stale),
+            **({_WHOLE_TREE: False} if _WHOLE_TREE in self.incomplete else {}),
             **{check.name: False for check in self.differences.checks},
             "lint": any(found.weight == "mistake" for found in self.lint),
             "cuda check": any(found.weight == "mistake" for found in self.facts),
@@ -111,7 +115,7 @@ def review_feedstock(
     after: Path,
     *,
     pinning: Path | NoPinning | None = None,
-    smithy: Release | None = None,
+    smithy: Release | Literal["none"] | None = None,
     rules: Rules | None = None,
     rehearsed_in: Callable[[Sequence[Configuration]], RehearsalChannels] | None = None,
 ) -> Review:
@@ -122,7 +126,8 @@ def review_feedstock(
         after: the folder of the state to review.
         pinning: the pinning's conda_build_config.yaml; "none" if the feedstock needs none; None if there is none:
             whether a rerender is missing is unknown.
-        smithy: the release of conda-smithy that writes the whole tree; None to compare `.ci_support` and job lists.
+        smithy: the release of conda-smithy that writes the whole tree; "none" to compare `.ci_support` and job lists;
+            None if there is none: whether a rerender changes other files is unknown.
         rules: the versions of conda-smithy and conda-build to follow; default: the newest.
         rehearsed_in: the channels in which to solve the environments of some configurations; None to solve none.
 
@@ -133,7 +138,9 @@ def review_feedstock(
     >>> str(review.verdict), review.incomplete["rerender"], review.differences.same
     ('unknown', 'no pinning', 24)
     """
-    stale, base, branch = _states(before, after, pinning, smithy, rules)  # each is rendered once, for all questions
+    stale, base, branch = _states(
+        before, after, pinning, smithy if isinstance(smithy, Release) else None, rules
+    )  # each is rendered once, for all questions
     differences = compare_renderings(base, branch)
     own, old = branch.configurations, base.configurations
     new_names = dict(differences.jobs_replaced)
@@ -152,6 +159,7 @@ def review_feedstock(
     )
     incomplete = {
         "rerender": "no pinning" if stale is None else stale.why_not.partition("\n")[0],
+        _WHOLE_TREE: "" if smithy is not None or stale is None else "no release of conda-smithy",
         **{check.name: check.reason for check in differences.checks},
         "lint": _reasons(linted.checks),
         "cuda check": _reasons(checked.checks),

@@ -184,7 +184,7 @@ def review(
             before,
             home,
             pinning=against,
-            smithy=release,
+            smithy=release or ("none" if smithy == "none" else None),
             rules=chosen_rules(rules, release),
             rehearsed_in=None if no_rehearse else lambda touched: _channels(home, touched, channels),
         )

@@ -202,24 +202,26 @@ def graph(
 @cuda.command("audit", short_help="Compare the facts with what a channel has.")
 @options.channels("conda-forge")
 @options.platform("all that have CUDA", repeatable=True)
+@options.strict
 @options.as_json
-def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) -> int:
+def audit(channels: tuple[str, ...], platforms: tuple[str, ...], strict: bool, as_json: bool) -> int:
     """Compare the facts with the packages of a channel, and list every disagreement.
 
-    Exits with 1 if there is any.
+    Exits with 1 if there is any. What the channel lacks entirely for a platform is unknown.
     """
+    from feedstock_tools.check.findings import verdict_of
     from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.pins.channels import channel_title
     from feedstock_tools.pins.graph import audit
     from feedstock_tools.pins.graph.answers import records_of
-    from feedstock_tools.report.pins.channel import audit_json, audit_text
+    from feedstock_tools.report.pins.channel import audit_checks, audit_json, audit_text
 
     subdirs = platforms or audit.PLATFORMS
     readable_channels = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
     origin = " and ".join(channel_title(channel) for channel in readable_channels)
-    disagreements = audit.audit(load_cuda(), records_of(readable_channels, *subdirs), origin, subdirs)
-    printing.say_result(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
-    return 1 if disagreements else 0
+    found = audit.audit(load_cuda(), records_of(readable_channels, *subdirs), origin, subdirs)
+    printing.say_result(audit_json(found) if as_json else audit_text(found, origin))
+    return options.status_of(verdict_of(audit_checks(found)), strict=strict)
 
 
 @cuda.command("check", short_help="Check the configurations of a feedstock against the facts.")

@@ -246,6 +246,7 @@ class _How:
 )
 @options.jobs
 @options.dry_run
+@options.strict
 @options.as_json
 @options.gathered("how", _How)
 @options.gathered("which", _Which)
@@ -258,15 +259,16 @@ def migrate(
     which: _Which,
     jobs: int,
     dry_run: bool,
+    strict: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Lay the migration in a file on the indexed feedstocks of DIR whose jobs it changes, in the order of rebuilding.
 
     In each clone, a new branch gets one commit on the last one: the migration, the raised build number and the
     rerender, with conda-smithy's message and the jobs that change. Work trees stay as they are; nothing is pushed. A
     feedstock that has the branch is done, so an interrupted run goes on.
     """
-    from feedstock_tools.check.findings import checks_line, checks_values
+    from feedstock_tools.check.findings import checks_line, checks_values, verdict_of
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
     from feedstock_tools.many.migrate import Laid, Plan
@@ -301,8 +303,7 @@ def migrate(
             say(table(("feedstock", "outcome", ""), [(each.name, each.outcome, each.detail) for each in laid]))
     counts = Counter(each.outcome for each in laid)
     say_note(f"{counted(len(laid), 'feedstock')}: {', '.join(f'{counts[each]} {each}' for each in sorted(counts))}")
-    if counts["refused"]:
-        raise SystemExit(1)
+    return 1 if counts["refused"] else options.status_of(verdict_of(checks), strict=strict)
 
 
 def _pinning(named: str) -> AbstractContextManager[Path]:

@@ -338,6 +338,7 @@ def _report(result: Rerender, changes: Changes, behind: str | None) -> dict[str,
     notes = result.tree.notes if result.tree is not None else result.ci_files().notes
     return {
         "rules": result.rules.name,
+        "whole_tree": result.tree is not None,
         "configurations": [configuration.name for configuration in result.configurations],
         "changes": [{"file": name, "change": kind} for kind, name in changes.listed()],
         "stale_jobs": [str(job) for job in (update.stale if update else ())],

@@ -161,9 +161,7 @@ def _released(name: str, version: str | None, output: Path | None, names: Packag
 @options.as_json
 @options.force
 @click.option("--update", is_flag=True, help="Take a change of the generated files into the feedstock.yaml.")
-def import_(
-    feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool, update: bool
-) -> int:
+def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool, update: bool) -> int:
     """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
 
     The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they

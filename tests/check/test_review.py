@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.differences import Differences, Lines, PackageChange
-from feedstock_tools.check.findings import Verdict
+from feedstock_tools.check.findings import Verdict, checks_line
 from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.rehearsal import Environment, Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
@@ -244,8 +244,16 @@ def test_without_a_pinning_whether_it_is_rerendered_is_unknown(feedstock: Path) 
     assert review.verdict is Verdict.UNKNOWN
     line = "**Not all is known.** 2 of 6 checks could not be completed: rerender, lint (no pinning).\n"
     assert line in review_markdown(review, "main")
-    assert review_feedstock(feedstock, feedstock, pinning="none").incomplete == {}
+    assert review_feedstock(feedstock, feedstock, pinning="none", smithy="none").incomplete == {}
     assert review_json(review, "main")["stale"] is None
+
+
+def test_without_a_release_of_conda_smithy_the_rest_of_the_tree_is_unknown(feedstock: Path) -> None:
+    review = review_feedstock(feedstock, feedstock, pinning="none")
+    assert review.verdict is Verdict.UNKNOWN
+    assert checks_line(review.checks) == (
+        "1 of 7 checks could not be completed: whole tree (no release of conda-smithy)."
+    )
 
 
 def test_a_comment_is_no_longer_than_github_takes() -> None:

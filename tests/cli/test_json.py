@@ -1,6 +1,7 @@
 """All output for readers is available as JSON too: one document on stdout."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,45 @@ def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock
     assert run.returncode in (0, 1), run.stderr
     assert "error" not in run.stderr
     assert json.loads(run.stdout) or name in MAY_BE_EMPTY
+
+
+#: A call of each command that judges, where something is unknown: `EMPTY` stands for a channel without packages.
+UNKNOWN: dict[str, list[str]] = {
+    "cuda audit": ["cuda", "audit", "-c", "EMPTY"],
+    "cuda check": ["cuda", "check", "--feedstock", "jobs", "linux_64_cpu"],
+    "diff": ["diff", "--folders", "recipe-only", "recipe-only"],
+    "lint": ["lint", "demo"],
+    "plan": ["plan", "--simulate", "1x1c1g", "--time", "1 h", "-c", "CHANNEL"],
+    "rehearse": ["rehearse", "--feedstock", "demo", "linux_64_cuda11.8", "-c", "stand-in"],
+    "review": ["review", "--feedstock", "demo", "--folder", "demo", "--no-rehearse"],
+}
+
+
+def test_every_command_that_judges_fails_on_what_is_unknown_if_asked_to() -> None:
+    judging = {each.command for each in taken() if each.name == "--strict"}
+    edits = {name for name in COMMANDS if name.startswith("edit ")}  # of these, tests/edit has tests
+    assert judging - edits == set(UNKNOWN) | {name for name in ELSEWHERE if name.startswith("many ")}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_of_three_verdicts_each_is_in_the_document(name: str, gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    folder, empty = gpu_feedstock.folder, tmp_path / "empty"
+    copy_of_example("gpukernel", folder).rename(folder / "demo")
+    (folder / "demo/feedstock.yaml").unlink()
+    recipe = folder / "demo/recipe/recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("  host:\n", "  host:\n        - what-the-stand-in-lacks\n"))
+    shutil.copytree(folder / "demo", folder / "recipe-only", ignore=shutil.ignore_patterns(".ci_support"))
+    shutil.copytree(folder / "demo/.ci_support", folder / "jobs/.ci_support")
+    empty.mkdir()
+    index_channel(empty)
+    words = [{"CHANNEL": str(gpu_feedstock.channel), "EMPTY": str(empty)}.get(word, word) for word in UNKNOWN[name]]
+    runs = [gpu_feedstock.ask(*words, "--json", *more) for more in ((), ("--strict",))]
+    assert runs[0].stdout, runs[0].stderr
+    found = json.loads(runs[0].stdout)
+    assert found["verdict"] == "unknown", found["checks"]
+    assert {each["verdict"] for each in found["checks"]} <= {"right", "unknown"}
+    assert all(bool(each["reason"]) == (each["verdict"] == "unknown") for each in found["checks"])
+    assert [each.returncode for each in runs] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.channel.metadata import Record
@@ -27,13 +27,14 @@ class Disagreement:
     channel: str
 
 
-def audit(
-    facts: CudaFacts, records: Sequence[Record], origin: str, platforms: Iterable[str]
-) -> tuple[Disagreement, ...]:
+#: By platform and kind of release the disagreements; None where the channel has no such release.
+Audit = Mapping[tuple[str, str], tuple[Disagreement, ...] | None]
+
+
+def audit(facts: CudaFacts, records: Sequence[Record], origin: str, platforms: Iterable[str]) -> Audit:
     """The disagreements between facts and a channel on toolkits and libraries: which exist, and their CUDA versions.
 
-    Toolkits and libraries that a channel lacks entirely for a platform are skipped, so that a channel of a
-    few packages can be audited too; CUDA versions that only one side knows count for toolkits, not again for libraries.
+    CUDA versions that only one side knows count for toolkits, not again for libraries.
 
     Args:
         records: the channel's packages, for all requested platforms.
@@ -41,19 +42,17 @@ def audit(
     """
     recorded = graph_of_facts(facts)
     channel = graph_of_channel(records, origin, virtual={"__cuda": facts.toolkits})
-    disagreements = [
-        disagreement
+    return {
+        (platform, kind): (
+            tuple(_of_kind(recorded, channel, kind, platform)) if _releases(channel, kind, platform) else None
+        )
         for platform in platforms
         for kind in ("cuda", *facts.libraries)
-        for disagreement in _of_kind(recorded, channel, kind, platform)
-    ]
-    return tuple(disagreements)
+    }
 
 
 def _of_kind(recorded: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:
     in_facts, in_channel = _releases(recorded, kind, platform), _releases(channel, kind, platform)
-    if not in_channel:
-        return
     for version in newest_first(kind, {*in_facts, *in_channel}):
         if version not in in_channel:
             yield Disagreement(platform, kind, version, "in the facts", "not in the channel")

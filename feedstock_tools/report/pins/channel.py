@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from feedstock_tools.check.findings import Check, Verdict, checks_line, checks_values, verdict_of
 from feedstock_tools.facts.messages import Explanation
 from feedstock_tools.pins.channels import FoundBuild
-from feedstock_tools.pins.graph.audit import Disagreement
+from feedstock_tools.pins.graph.audit import Audit, Disagreement
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.wording import counted, values_of
 
@@ -47,8 +48,21 @@ def found_json(builds: Iterable[FoundBuild]) -> list[dict[str, Any]]:
     ]
 
 
-def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
-    """A line for all versions with the same disagreement, then the number of disagreements."""
+def audit_checks(found: Audit) -> tuple[Check, ...]:
+    """Whether the facts and a channel agree, for each platform and kind of release."""
+    return tuple(
+        Check.of(
+            f"{kind_named(kind).title} on {platform}",
+            wrong=bool(disagreements),
+            unknown="none in the channel" if disagreements is None else "",
+        )
+        for (platform, kind), disagreements in found.items()
+    )
+
+
+def audit_text(found: Audit, origin: str) -> str:
+    """What was compared, a line for all versions with the same disagreement, then the number of disagreements."""
+    checks, disagreements = audit_checks(found), _disagreements(found)
     versions: dict[tuple[str, str, str, str], list[str]] = {}
     for disagreement in disagreements:
         versions.setdefault(
@@ -58,13 +72,20 @@ def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
         f"{platform}: {kind_named(kind).title} {', '.join(named)}: {facts}; {channel}"
         for (platform, kind, facts, channel), named in versions.items()
     ]
-    count = f"{counted(len(disagreements), 'disagreement')}." if disagreements else f"The facts and {origin} agree."
-    return "\n".join([*lines, count])
+    if disagreements:
+        lines.append(f"{counted(len(disagreements), 'disagreement')}.")
+    elif verdict_of(checks) is Verdict.RIGHT:
+        lines.append(f"The facts and {origin} agree.")
+    return "\n".join([checks_line(checks), *lines])
 
 
-def audit_json(disagreements: Sequence[Disagreement]) -> list[dict[str, Any]]:
-    """A list of objects."""
-    return [asdict(disagreement) for disagreement in disagreements]
+def audit_json(found: Audit) -> dict[str, Any]:
+    """The verdict, the checks and the disagreements."""
+    return {**checks_values(audit_checks(found)), "disagreements": [asdict(each) for each in _disagreements(found)]}
+
+
+def _disagreements(found: Audit) -> list[Disagreement]:
+    return [disagreement for disagreements in found.values() for disagreement in disagreements or ()]
 
 
 def messages_text(explanations: Sequence[Explanation], judged: Sequence[str]) -> str:
