@@ -24,7 +24,7 @@ _PART = re.compile(
 #: The options that every command takes: docs/command-line.md explains them.
 _GLOBAL = frozenset({"--quiet", "--verbose", "--color", "--wide"})
 #: Commands of a group that have a page of their own.
-_OWN_PAGE = frozenset({"edit enable-gpu", "edit to-v1"})
+_OWN_PAGE = frozenset({"cuda env", "cuda gpu", "cuda search", "edit enable-gpu", "edit to-v1"})
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,8 @@ ALIKE = {
     **{f"edit {each}": "edit" for each in ("migration", "provider", "requirement", "version", "pinning", "setting")},
     **{f"edit {each}": "edit" for each in ("license-file", "noarch", "python-min", "stdlib")},
     **{f"fleet {each}": "fleet new" for each in ("invite", "join", "remove")},
-    **{"pinning update": "pinning fetch", "cuda facts": "cuda show", "cuda graph": "cuda show", "env": "cuda show"},
+    **{f"cuda {each}": "cuda show" for each in ("env", "facts", "graph")},
+    "pinning update": "pinning fetch",
 }
 #: Commands that serve until they are ended, or write into many repositories, with the tests that kill them.
 SERVING = {
@@ -271,10 +272,10 @@ SERVING = {
 #: Commands that write no file, apart from what any command may put into the user's cache.
 ONLY_READING = frozenset(
     {
-        *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "resolve")),
+        *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "gpu", "resolve", "search")),
         *(f"fleet {each}" for each in ("logs", "status", "stop", "test")),
-        *("completion", "gpu", "lint", "outputs", "pinning", "pinning list", "pinning show", "review", "schema"),
-        *("many impact", "many list", "search", "smithy", "smithy list", "why"),
+        *("completion", "lint", "outputs", "pinning", "pinning list", "pinning show", "review"),
+        *("many impact", "many list", "smithy", "smithy list", "why"),
     }
 )
 

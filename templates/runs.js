@@ -50,7 +50,7 @@
     answer.append(element("b", line ? "Not known" : "None is known"));
     if (!line) { answer.append(": no GPU build of " + question.framework + " on conda-forge for " + question.subdir + "."); return; }
     answer.append(": which GPUs conda-forge's builds hold code for is not in their metadata.", element("code", line));
-    answer.append(element("code", "feedstock-tools gpu --model '" + name + "' '" + line.match(/'([^'=]+)/)[1] + "'"), "says which of them the driver runs.");
+    answer.append(element("code", "feedstock-tools cuda gpu --model '" + name + "' '" + line.match(/'([^'=]+)/)[1] + "'"), "says which of them the driver runs.");
   }
   function byPip(question, answers, gpu) {
     var chosen = best(answers), elsewhere = answers.find(function (each) { return each.found.how === "cpu" && each.release.lines[question.subdir]; });

@@ -78,7 +78,7 @@ def test_closed_streams_do_no_harm() -> None:
 @needs("system", Path("/dev/full").exists(), "/dev/full, which Linux has")
 def test_output_that_cannot_be_written_is_one_error() -> None:
     with Path("/dev/full").open("w") as full:
-        run = subprocess.run(tool("schema"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run(tool("generate", "--schema"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert run.returncode == 1
     assert run.stderr.splitlines() == ["error: feedstock-tools: No space left on device"]
 

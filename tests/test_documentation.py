@@ -26,8 +26,8 @@ _NEED_NOTHING = (
     "cuda resolve",
     "cuda archs",
     "cuda show",
-    "gpu --model",
-    "gpu --capability",
+    "cuda gpu --model",
+    "cuda gpu --capability",
     "variants ",
     "outputs ",
 )
@@ -132,7 +132,7 @@ def test_what_pages_say_of_options_and_rules_is_drawn_from_the_code(page: Path) 
 def test_every_option_is_documented(name: str) -> None:
     """On the page of the command (`cuda.md` for `cuda resolve`), or on that of the options that commands share."""
     pages = {
-        "schema": "spec",
+        **{f"cuda {page}": page for page in ("env", "gpu", "search")},
         "collect": "ci",
         "completion": "command-line",
         "smithy": "pinning",

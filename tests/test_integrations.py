@@ -209,10 +209,10 @@ def test_the_schema_is_written_where_vs_code_looks_and_checks_a_spec(tmp_path: P
     (setting,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     ((schema, spec),) = json.loads(setting)["yaml.schemas"].items()
     shutil.copy(ROOT / "examples" / "hello" / spec, tmp_path)
-    write, check = re.findall(r"`(feedstock-tools schema > \S+|check-jsonschema [^`]+)`", PAGE)
+    write, check = re.findall(r"`(feedstock-tools generate --schema > \S+|check-jsonschema [^`]+)`", PAGE)
     assert (tmp_path / write.split()[-1]) == tmp_path / schema
     with (tmp_path / schema).open("w") as file:
-        file.write(command.run(command.tool(*write.split()[1:2])).stdout)
+        file.write(command.run(command.tool(*write.split()[1:3])).stdout)
     assert check.split()[0] == "check-jsonschema"
     done = command.run([sys.executable, "-m", "check_jsonschema", *check.split()[1:]], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

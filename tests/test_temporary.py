@@ -22,6 +22,7 @@ from feedstock_tools.files.temporary import (
     owner_lives,
     remove,
     remove_leftovers,
+    system_folder,
     temporary_folder,
 )
 from tests.support import command
@@ -128,3 +129,14 @@ def test_what_a_killed_indexer_left_is_removed_unless_somebody_indexes(tmp_path:
         assert (tmp_path / ".tmp").is_dir()
     remove_leftovers_of(None, Artifacts(tmp_path), machine)
     assert not (tmp_path / ".tmp").exists()
+
+
+def test_the_folder_for_temporary_files_is_found_without_writing_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    os.utime(tmp_path, (1, 1))
+    assert system_folder() == tmp_path
+    assert tmp_path.stat().st_mtime == 1
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    assert system_folder().is_dir()

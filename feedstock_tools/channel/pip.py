@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -225,13 +224,13 @@ def choose_wheels(download: Download, constraints: Sequence[str], machine: Mappi
     Raises:
         WorkError: pip is missing or finds none; the reason is in the message.
     """
-    with tempfile.TemporaryDirectory() as temporary:
-        files = {name: Path(temporary, name) for name in ("requirements", "constraints", "report")}
+    with temporary_folder() as temporary:
+        files = {name: temporary / name for name in ("requirements", "constraints", "report")}
         files["requirements"].write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
         files["constraints"].write_text("\n".join([*constraints, ""]), encoding="utf-8")
         asked = (f"--{name[:-1] if name[-1] == 's' else name}={path}" for name, path in files.items())
         options = ("--dry-run", "--ignore-installed", *_ALWAYS, *asked, *download.options)
-        environment = {**machine, "TMPDIR": temporary, "PYTHONUTF8": "1"}
+        environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
         reader = [sys.executable, "-P", "-c", _CHOSEN, str(files["report"]), str(_bundled() or _site_packages())]
         try:
             for command in ([*pip_command(download.interpreter), "install", *options], reader):

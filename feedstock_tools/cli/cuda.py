@@ -1,10 +1,9 @@
-"""`feedstock-tools cuda`, `gpu`, `search` and `env`: what goes with which CUDA, and which builds a GPU runs."""
+"""`feedstock-tools cuda`: what goes with which CUDA, and which builds a GPU runs."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ import click
 
 from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import completion, options, printing
-from feedstock_tools.cli.commands import Group, command
+from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import system_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
 
@@ -38,7 +38,7 @@ def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[st
 
     chosen = channels_named(channels)
     printing.say_note(_NOTE)
-    fallback = Path(tempfile.gettempdir(), "feedstock-tools")
+    fallback = system_folder() / "feedstock-tools"
     by_subdir = names_to_solve_in(chosen, platforms, os.environ, fallback)
     return tuple(name for names in by_subdir.values() for name in names)
 
@@ -378,7 +378,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-@command("gpu")
+@cuda.command("gpu", short_help="Show which CUDA builds run on a GPU: natively, through PTX, or not at all.")
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completion.packages)
 @click.option(
     "--model",
@@ -425,7 +425,7 @@ def gpu(
     return 0
 
 
-@command("search")
+@cuda.command("search", short_help="List a package's builds in a channel, with the CUDA version of each.")
 @click.argument("spec", shell_complete=completion.packages)
 @options.channels("conda-forge")
 @options.platform("that of this machine")
@@ -483,7 +483,7 @@ class _Form:
         return form(environment, name=name, prefix=prefix, exact=self.exact, file=file).rstrip("\n")
 
 
-@command("env")
+@cuda.command("env", short_help="Write an environment.yml that gets the GPU or CPU build of a framework.")
 @click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...", shell_complete=completion.packages)
 @options.gpu("GPU with --cuda, or if this machine has one", default=None)
 @options.cuda

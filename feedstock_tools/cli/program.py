@@ -32,9 +32,7 @@ from feedstock_tools.stages import listen
 _READING = frozenset(
     {"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint", "many"}
 )
-_SOLVING = frozenset(
-    {"pinning", "smithy", "cuda", "edit", "import", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
-)
+_SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "import", "rehearse", "review", "dossier", "collect"})
 
 #: Section of `--help` → command → its description.
 MENU = {
@@ -44,7 +42,6 @@ MENU = {
         "import": "Write the spec of a recipe that people wrote, and compare what both make.",
         "edit": "Change a recipe that people wrote: version, requirements, maintainers.",
         "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
-        "schema": "Print the JSON Schema of the spec, for editors.",
         "variants": "List or write the named variant files.",
         "pinning": "Show, fetch and update conda-forge's pinning.",
         "smithy": "Fetch and list releases of conda-smithy, for whole rerenders.",
@@ -52,10 +49,7 @@ MENU = {
     "Ask": {
         "outputs": "List the packages that configurations will build, hashes included.",
         "why": "Explain where the values of a configuration come from, and what uses a key.",
-        "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
-        "gpu": "Show which CUDA builds run on a GPU: natively, through PTX, or not at all.",
-        "search": "List a package's builds in a channel, with the CUDA version of each.",
-        "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
+        "cuda": "Ask what runs on which GPU, and which CUDA, libraries, compilers and drivers go together.",
         "many": "Index many feedstocks, and ask which use a key, a package or CUDA.",
     },
     "Check and build": {
@@ -85,7 +79,7 @@ _MODULES = {
     "checks": "diff review lint rehearse",
     "clean": "clean",
     "completion": "completion",
-    "cuda": "cuda gpu search env",
+    "cuda": "cuda",
     "edit": "edit",
     "fetched": "pinning smithy",
     "fleet": "fleet",
@@ -93,7 +87,7 @@ _MODULES = {
     "matrix": "plan status",
     "rerender": "rerender",
     "sharing": "publish dossier ci collect",
-    "spec": "init import generate schema variants",
+    "spec": "init import generate variants",
     "test": "test",
     "why": "why outputs",
 }

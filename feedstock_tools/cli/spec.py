@@ -1,10 +1,9 @@
-"""`feedstock-tools init`, `import`, `generate`, `schema` and `variants`: a spec, and the files that it describes."""
+"""`feedstock-tools init`, `import`, `generate` and `variants`: a spec, and the files that it describes."""
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result, table_width
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import SPEC_NAME
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def _names(requested: str | None) -> PackageNames:
         raise WorkError(f"the mapping of names cannot be fetched: {error}") from error
     if reply.status != 200:
         raise WorkError(f"the mapping of names cannot be fetched: the server answers with {reply.status}")
-    with tempfile.TemporaryDirectory() as temporary:
-        fetched = Path(temporary, kept.name)
+    with temporary_folder() as temporary:
+        fetched = temporary / kept.name
         fetched.write_bytes(reply.content)
         names = read_names(fetched)
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -145,8 +145,8 @@ def _released(name: str, version: str | None, output: Path | None, names: Packag
     from feedstock_tools.generate.project import read_project
 
     archive = newest_source(name, os.environ, version)
-    with tempfile.TemporaryDirectory() as temporary:
-        texts = Path(temporary, "texts")
+    with temporary_folder() as temporary:
+        texts = temporary / "texts"
         unpack_texts(archive, texts)
         project = replace(read_project(texts, names), version=archive.version)
     url = archive.template or archive.url
@@ -211,8 +211,24 @@ def _update(folder: Path, pinning: Path | None, *, dry_run: bool) -> int:
     return 0
 
 
+def _schema(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from feedstock_tools.generate.spec.model import json_schema
+
+        say_result(json_schema())
+        context.exit()
+
+
 @command("generate")
 @options.folder
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_schema,
+    help="Print the JSON Schema of feedstock.yaml, for editors, and write nothing.",
+)
 @click.option(
     "--recipe-format",
     type=click.Choice(["v0", "v1"]),
@@ -273,15 +289,6 @@ def generate(
     elif output is None and (hidden := left_out(folder, generated.kept().seen)):
         say_note(f"note: git ignores {', '.join(hidden)}; `generate --commit` adds them all the same")
     return 0
-
-
-@command("schema")
-def schema() -> None:
-    """Print the JSON Schema of feedstock.yaml."""
-
-    from feedstock_tools.generate.spec.model import json_schema
-
-    say_result(json_schema())
 
 
 @command("variants")

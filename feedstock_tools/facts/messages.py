@@ -65,7 +65,7 @@ def explain_message(text: str) -> tuple[Explanation, ...]:
         WorkError: nothing is known about it.
 
     >>> explain_message("ptxas fatal : Value 'sm_86' is not defined for option 'gpu-name'")[0].commands[0]
-    'feedstock-tools gpu --capability 8.6'
+    'feedstock-tools cuda gpu --capability 8.6'
     """
     plain = " ".join(_PREFIX.sub("", _ESCAPES.sub("", text[-_LONGEST:])).translate(_STRAIGHT).split())
     matches = _matches(plain)

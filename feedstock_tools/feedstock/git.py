@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.files.locks import named_wait
-from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.files.temporary import system_folder, temporary_folder
 from feedstock_tools.processes import program_of_the_user
 from feedstock_tools.reading import CI_SUPPORT, is_below, is_inside, read_bytes, read_up_to
 
@@ -671,7 +671,8 @@ def _running(
     import subprocess
     from threading import Timer
 
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+    within = system_folder()
+    with tempfile.TemporaryFile(dir=within) as given, tempfile.TemporaryFile(dir=within) as said:
         given.write(stdin)
         given.seek(0)
         try:

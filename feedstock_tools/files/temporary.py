@@ -60,7 +60,7 @@ def temporary_folder(within: Path | None = None) -> Iterator[Path]:
 
 def new_folder(within: Path | None = None) -> Path:
     """The same, for those who `remove` it themselves."""
-    parent = _system_folder() if within is None else within
+    parent = system_folder() if within is None else within
     remove_leftovers(parent)
     folder = parent / (f"feedstock-tools-{own_mark()}" if within is None else owned_name())
     folder.mkdir(mode=0o700)
@@ -82,10 +82,8 @@ def leftovers(folder: Path | None = None) -> tuple[Path, ...]:
     Args:
         folder: default: the system's folder for temporary files.
     """
-    variables = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     try:
-        # `tempfile` would find the same folder, after a look that writes a file.
-        with os.scandir(folder or next(filter(None, variables), "/tmp")) as entries:  # noqa: S108
+        with os.scandir(folder or _named_folder()) as entries:
             found = [Path(entry.path) for entry in entries if entry.name[0] in ".f" and _is_left(entry)]
     except OSError:
         return ()
@@ -116,8 +114,18 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _system_folder() -> Path:
-    import tempfile
+def _named_folder() -> str:
+    """The folder that `tempfile` would find, but for its look whether the folder can be written to."""
+    return next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp")  # noqa: S108
+
+
+def system_folder() -> Path:
+    """The system's folder for temporary files."""
+    folder = _named_folder()
+    if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):  # noqa: PTH112
+        return Path(folder).absolute()
+
+    import tempfile  # its look writes a file, which a kill would leave behind
 
     return Path(tempfile.gettempdir())
 

@@ -43,7 +43,7 @@ def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contai
 
 
 def _head(project: Project, self_contained: bool) -> Iterator[str]:
-    yield "# `feedstock-tools generate` makes the recipe from this file; `feedstock-tools schema` has all its keys."
+    yield "# `feedstock-tools generate` makes the recipe from this file; `generate --schema` prints all its keys."
     yield f"name: {project.name}"
     yield f"version: {quoted(project.version or '0.1.0')}" + ("" if project.version else "  # the project names none")
     if self_contained:

@@ -176,7 +176,7 @@ def spec_keys() -> Iterator[str]:
     from feedstock_tools.generate.spec.model import json_schema
 
     schema = json_schema()
-    yield "# Every key of the spec\n\nFrom its JSON Schema (`feedstock-tools schema`); [the spec](spec.md) says more.\n"
+    yield "# Every key of the spec\n\nFrom its JSON Schema (`generate --schema`); [the spec](spec.md) says more.\n"
     yield from _keys("feedstock.yaml", schema)
     for name, definition in sorted(schema["$defs"].items()):
         if "properties" in definition:

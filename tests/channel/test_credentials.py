@@ -185,7 +185,7 @@ def test_a_build_on_a_guarded_channel_shows_its_credentials_nowhere(
                 guest.run("rehearse", CPU, "--channel", str(guest.channel)),
                 guest.run("status", "--html", "page.html", "--channel", str(guest.channel)),
                 guest.run("dossier", "-o", "evidence", "--channel", str(guest.channel)),
-                guest.run("search", "tiny-compiler", "--channel", str(guest.channel)),
+                guest.run("cuda", "search", "tiny-compiler", "--channel", str(guest.channel)),
             )
         ]
     shown = [text for text in said if PASSWORD in text or "wo%40rd" in text or TOKEN in text]

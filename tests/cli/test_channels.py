@@ -16,8 +16,8 @@ from tests.support import command
 @pytest.mark.parametrize(
     "words",
     [
-        ("search", "cudnn", "--platform", "linux-64"),
-        ("gpu", "cudnn", "--model", "V100", "--platform", "linux-64"),
+        ("cuda", "search", "cudnn", "--platform", "linux-64"),
+        ("cuda", "gpu", "cudnn", "--model", "V100", "--platform", "linux-64"),
         ("cuda", "show", "12"),
         ("cuda", "resolve", "cuda=12"),
     ],
@@ -31,7 +31,9 @@ def test_the_stand_in_channel_can_be_read(words: tuple[str, ...], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "words", [("search", "numpy"), ("gpu", "cudnn", "--model", "V100"), ("cuda", "resolve", "cuda=12")], ids=" ".join
+    "words",
+    [("cuda", "search", "numpy"), ("cuda", "gpu", "cudnn", "--model", "V100"), ("cuda", "resolve", "cuda=12")],
+    ids=" ".join,
 )
 def test_without_a_channel_the_stand_in_is_suggested(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(url: str, _subdirs: object) -> None:
@@ -48,7 +50,7 @@ def test_without_a_channel_the_stand_in_is_suggested(words: tuple[str, ...], mon
 
 
 def test_the_stand_in_channel_is_not_mixed_with_real_ones(tmp_path: Path) -> None:
-    run = command.here("search", "cudnn", "-c", "stand-in", "-c", "conda-forge", folder=tmp_path)
+    run = command.here("cuda", "search", "cudnn", "-c", "stand-in", "-c", "conda-forge", folder=tmp_path)
     assert run.returncode == 2
     assert "the stand-in channel cannot be mixed with real channels" in run.stderr
 

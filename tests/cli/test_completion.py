@@ -45,13 +45,13 @@ def offered(line: str, folder: Path = GPUPROBE) -> list[str]:
         ("why cuda", "cuda_compiler_version"),
         ("why . cuda", "cuda_compiler_version"),
         ("why python linux_64_cuda11.", "linux_64_cuda11.2"),
-        ("gpu --model RTX-30", "RTX-3080"),
-        ("gpu --model GeForce-RTX-30", "GeForce-RTX-3080"),
-        ("gpu --cuda 12.", "12.9"),
+        ("cuda gpu --model RTX-30", "RTX-3080"),
+        ("cuda gpu --model GeForce-RTX-30", "GeForce-RTX-3080"),
+        ("cuda gpu --cuda 12.", "12.9"),
         ("cuda show 11.", "11.2"),
         ("cuda resolve cu", "cudnn="),
         ("cuda resolve gpu=A1", "gpu=A100"),
-        ("search cud", "cudnn"),
+        ("cuda search cud", "cudnn"),
         ("rerender --platform linux-", "linux-aarch64"),
         ("outputs --feed", "--feedstock"),
         ("rerender --platform linux-a", "linux-aarch64"),
@@ -80,8 +80,8 @@ def test_a_folder_is_left_to_the_shell_and_an_option_comes_with_its_meaning() ->
 
 
 def test_every_offered_gpu_is_known() -> None:
-    names = offered("gpu --model RTX-40")
-    shown = command.run(command.tool("gpu", "--model", names[0], "--cuda", "12.9"), GPUPROBE)
+    names = offered("cuda gpu --model RTX-40")
+    shown = command.run(command.tool("cuda", "gpu", "--model", names[0], "--cuda", "12.9"), GPUPROBE)
     assert shown.returncode == 0, shown.stderr
 
 

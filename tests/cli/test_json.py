@@ -38,9 +38,9 @@ CALLS: dict[str, list[str]] = {
     "cuda graph": ["cuda", "graph"],
     "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
     "cuda show": ["cuda", "show", "12.9"],
-    "gpu": ["gpu", "--model", "V100"],
-    "search": ["search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
-    "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
+    "cuda gpu": ["cuda", "gpu", "--model", "V100"],
+    "cuda search": ["cuda", "search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
+    "cuda env": ["cuda", "env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
     "diff": ["diff", "--folders", ".", "."],
     "import": ["import", "../gpukernel", "--dry-run"],
     "lint": ["lint", "."],
@@ -75,15 +75,13 @@ ELSEWHERE = {
     "fleet test",
     *(f"many {each}" for each in ("impact", "index", "list", "migrate")),
 }
-#: Commands that always print JSON.
-ALWAYS = {"schema": ["schema"]}
 #: Commands that have nothing to read: they write files and name them, or show a diff.
 WITHOUT = {"init", "completion", *(name for name in COMMANDS if name.startswith(("edit ", "fleet ")))} - ELSEWHERE
 
 
 def test_every_command_prints_json() -> None:
     assert {each.command for each in taken() if each.name == "--json"} == set(CALLS) | ELSEWHERE
-    assert set(COMMANDS) == set(CALLS) | set(ALWAYS) | WITHOUT | ELSEWHERE
+    assert set(COMMANDS) == set(CALLS) | WITHOUT | ELSEWHERE
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +104,7 @@ def smithy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [*CALLS, *ALWAYS])
+@pytest.mark.parametrize("name", CALLS)
 def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock, pinning: Path, smithy: Path) -> None:
     if "../gpukernel" in CALLS.get(name, ()):
         copy_of_example("gpukernel", gpu_feedstock.folder.parent)
@@ -118,9 +116,9 @@ def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock
     if name == "smithy":
         gpu_feedstock.ask("smithy", "fetch", "-c", str(smithy))
     channels = {"CHANNEL": str(gpu_feedstock.channel), "PINNING": str(pinning), "SMITHY": str(smithy)}
-    words = [channels.get(word, word) for word in CALLS.get(name) or ALWAYS[name]]
+    words = [channels.get(word, word) for word in CALLS[name]]
     asked = gpu_feedstock.run if name in STARTING else gpu_feedstock.ask
-    run = asked(*words, *([] if name in ALWAYS else ["--json"]))
+    run = asked(*words, "--json")
     assert run.returncode in (0, 1), run.stderr
     assert "error" not in run.stderr
     assert json.loads(run.stdout) or name in MAY_BE_EMPTY

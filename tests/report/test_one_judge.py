@@ -242,7 +242,7 @@ def test_what_gpu_refuses_the_page_does_not_offer(number: int) -> None:
         if not question.gpu or question.release:
             continue
         for each in question.on_each_system():
-            words = ["gpu", "--model", each.gpu.partition(" (")[0], "--platform", each.platform or "linux-64", "--json"]
+            words = ["cuda", "gpu", "--json", each.gpu.partition(" (")[0], "--platform", each.platform or "linux-64"]
             words += ["--driver", each.driver] if each.driver else []
             (card,) = json.loads(CliRunner().invoke(program._group, words, standalone_mode=False).output)["gpus"]
             runs = {build["cuda"]: build["runs"] for build in card["builds"]}

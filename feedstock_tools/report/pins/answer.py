@@ -392,7 +392,7 @@ def _by_wheels(answer: Answer) -> Iterator[str]:
             )
 
 
-_ASK_GPU = "`feedstock-tools gpu` says more"
+_ASK_GPU = "`feedstock-tools cuda gpu` says more"
 
 
 def _on_pypi(answer: Answer) -> Iterator[str]:
@@ -430,5 +430,5 @@ def _indexes(answer: Answer) -> Iterator[str]:
     if {*from_wheels} & _in_conflict(answer) and {"cuda", "gpu", "sm"} & _in_conflict(answer):
         yield (
             "this is about torch's wheels on PyPI; PyTorch's own indexes and conda-forge have builds for other CUDA "
-            "versions: `feedstock-tools env pytorch=VERSION --cuda VERSION`."
+            "versions: `feedstock-tools cuda env pytorch=VERSION --cuda VERSION`."
         )
