@@ -197,6 +197,10 @@ _BELOW: Mapping[str, frozenset[str]] = {
     ),
     "shellcheck": words("enabled"),
 }
+_MAPPINGS = words(
+    "conda_build linter github build_platform docker os_version provider templates workflow_settings travis circle "
+    "appveyor azure drone github_actions woodpecker matrix"
+)
 _BOOLEAN = words("true false True False TRUE FALSE yes no on off null ~")
 _IMAGES = words("alma10 rocky10 alma9 alma8 ubi8 cos7 null")
 _PROVIDERS = words("azure github_actions default emulated native None circle travis appveyor drone woodpecker null")
@@ -228,6 +232,9 @@ def _setting(reading: Reading) -> Iterator[Found]:
     for entry in forge.root.entries if forge is not None and forge.root is not None else ():
         if entry.key not in _SETTINGS:
             yield Found(entry.start, f"conda-forge.yml has no setting '{entry.key}'", document=forge)
+        is_empty = entry.value.kind == "scalar" and entry.value.text in {"", "~", "null"}
+        if entry.key in _MAPPINGS and entry.value.kind != "mapping" and not is_empty:
+            yield Found(entry.start, f"'{entry.key}' is a mapping of settings", document=forge)
         for below in entry.value.entries if entry.key in _BELOW else ():
             if below.key not in _BELOW[entry.key]:
                 yield Found(below.start, f"'{entry.key}' has no setting '{below.key}'", document=forge)

@@ -169,6 +169,7 @@ FILES = [
     ("conda-forge.yml", "min_py_ver: '36'\n", "deprecated-setting", (1, 1)),
     ("conda-forge.yml", "bot:\n  inspection: false\n", "setting", (2, 15)),
     ("conda-forge.yml", "azure:\n  max_paralel: 2\n", "setting", (2, 3)),
+    ("conda-forge.yml", "github: {}\nprovider:\ncircle: null\nmatrix:\n- [a, b]\n", "setting", (4, 1)),
     ("conda-forge.yml", "bot:\n  abi_migration_branches: [1.12.2, 1.12]\n", "setting", (2, 36)),
     (
         "conda-forge.yml",
