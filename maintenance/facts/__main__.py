@@ -117,9 +117,11 @@ def _frameworks(index: str, again: bool, names: tuple[str, ...]) -> None:
 
 
 @program.command("verdicts")
-def _verdicts() -> None:
+@click.option("--last", type=click.IntRange(1), default=8, show_default=True, help="How many minor versions of each.")
+@click.argument("names", nargs=-1, type=click.Choice([*wheel_verdicts.FRAMEWORKS]), metavar="[FRAMEWORK]...")
+def _verdicts(last: int, names: tuple[str, ...]) -> None:
     """Compare what `cuda resolve` and `gpu` answer about frameworks with the tables of their wheels."""
-    sys.exit(min(1, wheel_verdicts.check()))
+    sys.exit(min(1, wheel_verdicts.check(names, last)))
 
 
 @program.command("gpus")

@@ -1,6 +1,6 @@
 """Compare the answers about frameworks with the tables of their wheels, by independent rules.
 
-For each of the last eight minor versions of some frameworks, GPUs of every kind, and platforms, what `cuda resolve` and
+For each of the last minor versions of some frameworks, GPUs of every kind, and platforms, what `cuda resolve` and
 `gpu` answer must be what the list of architectures in the wheel says by NVIDIA's rules (CUDA Programming Guide, Compute
 Capabilities), which are written down here a second time: nothing of `pins` or `gpu_code` is used to expect an answer.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from feedstock_tools.facts.cuda import load_cuda
@@ -75,7 +75,6 @@ GPUS: Mapping[str, tuple[int, str]] = {
 }
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 _ON_A_CHIP = frozenset({32, 53, 62, 72, 87, 101, 110})
-_LAST = 8
 
 
 def shares(entry: Entry, capability: int) -> tuple[float, float] | None:
@@ -143,16 +142,17 @@ class Comparison:
     ours: str | None = None
 
 
-def comparisons() -> Iterator[Comparison]:
-    """The answers on the last minor versions of all frameworks, beside those of the wheels."""
-    for framework, keys in FRAMEWORKS.items():
+def comparisons(frameworks: Collection[str], last: int) -> Iterator[Comparison]:
+    """The answers on the last minor versions of frameworks, beside those of the wheels."""
+    for framework in frameworks or FRAMEWORKS:
+        keys = FRAMEWORKS[framework]
         minors: dict[str, dict[str, tuple[str, dict[str, Entry]]]] = {}
         for key in keys:
             listed = {wheels.version for wheels in load_wheels().get(key, ())}  # some have no library for its CUDA
             for version, entry in read_table(f"{TABLES}/{key}").items():
                 if version in listed:
                     minors.setdefault(minor_of(version), {})[key] = version, entry["platforms"]
-        for minor in sorted(minors, key=parse_version)[-_LAST:]:
+        for minor in sorted(minors, key=parse_version)[-last:]:
             for subdir in PLATFORMS:
                 yield from _compared(framework, minor, minors[minor], subdir)
 
@@ -187,11 +187,11 @@ def _compared(
         yield Comparison(framework, question, how, why, None if ours == how else ours)
 
 
-def check() -> int:
-    """Print every difference, and a table of the frameworks; return how many answers differ."""
+def check(frameworks: Collection[str] = (), last: int = 8) -> int:
+    """Print every difference, and a table of the frameworks (all if none is named); return how many answers differ."""
     counts: Counter[tuple[str, str]] = Counter()
     reasons: dict[str, Counter[str]] = {}
-    for each in comparisons():
+    for each in comparisons(frameworks, last):
         counts[each.framework, "answers"] += 1
         counts[each.framework, each.expected] += 1
         if each.ours is not None:
@@ -200,7 +200,7 @@ def check() -> int:
         if each.expected == "unknown":
             reasons.setdefault(each.framework, Counter())[each.why] += 1
     say("| framework | answers | not known | differ |", "|---|---|---|---|")
-    for framework in FRAMEWORKS:
+    for framework in frameworks or FRAMEWORKS:
         every, unknown, differ = (counts[framework, what] for what in ("answers", "unknown", "differ"))
         why = "".join(f"; {reason}: {number}" for reason, number in reasons.get(framework, {}).items())
         say(f"| {framework} | {every} | {unknown} ({unknown / max(every, 1):.1%}){why} | {differ} |")

@@ -134,14 +134,16 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
 
 
 def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales, *, compiles: bool) -> Iterator[Bound]:
-    """The bounds of a toolkit; without those of its nvcc on architectures where wheels have been compiled."""
+    """The bounds of a toolkit; without those of its nvcc on architectures, and the platforms of conda-forge's packages,
+    where wheels have been compiled."""
     release = Release("cuda", cuda)
     toolkit = facts.toolkits.get(cuda)
     if toolkit is None:
         for kind in ("gcc", "clang", "visual-studio", "sm", "driver", "__cuda", "glibc"):
             yield _unknown(release, kind)
         return
-    yield _platform_bound(release, toolkit, _cited(facts, toolkit, "platforms"))
+    if compiles:
+        yield _platform_bound(release, toolkit, _cited(facts, toolkit, "platforms"))
     yield _host_bound(
         release, "gcc", (toolkit.oldest_gcc, toolkit.newest_gcc), scales["gcc"], _cited(facts, toolkit, "newest_gcc")
     )
