@@ -237,7 +237,7 @@ _ASSIGNMENT = re.compile(
 )
 #: An array, and one that goes on in the next line.
 _ARRAY = re.compile(r"(?:(?:declare\s+-\w+|local|export)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=\((?P<items>.*)\)\s*$")
-_OPEN_ARRAY = re.compile(r"\s*(?:(?:declare\s+-\w+|local|export)\s+)?[A-Za-z_]\w*\+?=\((?![^#]*\))")
+_OPEN_ARRAY = re.compile(r"\s*(?:(?:declare\s+-\w+|local|export)\s+)?[A-Za-z_]\w*\+?=\((?!(?:[^#]|(?<![\s(])#)*\))")
 _SHELL_ARGUMENT = argument_pattern(r"\"[^\"]*\"|'[^']*'|[^\s\"')]+")
 _SHELL_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
 #: The items of an array, if it has any.

@@ -19,8 +19,10 @@ from benchmarks.histories import unpack
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.check.script_lists import ScriptList, cuda_rows, lists_in_scripts, script_values
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture_lists import VARIABLES
+from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.versions import minor_of, parse_version
@@ -110,11 +112,17 @@ def _read(feedstock: Feedstock, clone: Path, commit: str, _before: Entry | None)
             return {"commit": commit, "builds": {}}
         wanted = [name for name in (RECIPE, CI_SUPPORT, "conda-forge.yml") if name in there]
         unpack(clone, commit, folder, *wanted)
+        recipe = folder / RECIPE / "recipe.yaml"
+        if recipe.is_file():  # older releases of rattler-build took `==1.2.*`
+            recipe.write_text(re.sub(r"==(?=\d[\d.]*\.\*)", "", recipe.read_text(encoding="utf-8")), encoding="utf-8")
         try:
             renderings = Renderings(folder)
             for configuration, cuda, values in _rows(folder):
                 packages = renderings.packages(configuration) if feedstock.in_recipe else ()
-                entry = _entry(feedstock, [*lists_in_scripts(folder / RECIPE, folder, values, packages)])
+                if feedstock.in_recipe and not packages:
+                    continue  # the recipe skips it
+                lists = [*lists_in_scripts(folder / RECIPE, folder, values, packages)]
+                entry = _entry(feedstock, lists) if lists else _all_major(folder, cuda, configuration.platform)
                 of_cuda = builds.setdefault(cuda, {})
                 subdir = configuration.platform.subdir
                 if of_cuda.setdefault(subdir, entry) != entry:
@@ -141,6 +149,19 @@ def _entry(feedstock: Feedstock, lists: list[ScriptList]) -> Entry:
     first = own[0]
     names = " ".join(map(str, sorted(found.pop(), key=lambda each: (each.ptx, each.number, each.suffix))))
     return {"code": names, "path": first.path, "line": first.line}
+
+
+def _all_major(folder: Path, cuda: str, platform: Platform) -> Entry:
+    """What CMake's `all-major` in a script is: machine code for each `sm_*0` of the toolkit and for its first, and PTX
+    of the last (NVCC's documentation, "--gpu-architecture"; CMake's, CUDA_ARCHITECTURES)."""
+    for path in sorted((folder / RECIPE).glob("*.bat" if platform.os == "win" else "*.sh")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if "CMAKE_CUDA_ARCHITECTURES=all-major" in line:
+                known = sorted(int(name) for name in load_cuda().toolkit(cuda).architectures if name.isdigit())
+                listed = [each for each in known if each % 10 == 0 or each == known[0]]
+                code = " ".join([*(f"sm_{each}" for each in listed), f"compute_{listed[-1]}"])
+                return {"code": code, "path": path.relative_to(folder).as_posix(), "line": number}
+    return {"unread": _NONE}
 
 
 def builds_of(framework: str) -> Iterator[Entry]:

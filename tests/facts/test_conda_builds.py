@@ -68,6 +68,21 @@ def test_the_last_state_of_each_minor_version_is_read(tmp_path: Path, monkeypatc
     assert conda_builds.update(tmp_path, again=False) == 0
 
 
+def test_all_major_is_what_the_toolkit_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
+    monkeypatch.setattr(conda_builds, "FEEDSTOCKS", {"solver": Feedstock("solver")})
+    clone = tmp_path / "conda-forge+solver-feedstock" / "repo"
+    subprocess.run(["git", "init", "-q", str(clone)], check=True)
+    cuda = "cuda_compiler_version:\n- '{}'\n".format
+    script = "python build.py CMAKE_CUDA_ARCHITECTURES=all-major\n"
+    commit(clone, "1.0.0", script, linux_64_cuda11=cuda("11.8"), linux_64_cuda13=cuda("13.0"), win_64=cuda("13.0"))
+    assert conda_builds.update(tmp_path, again=False) == 0
+    builds = records.read_table("conda_builds/solver")["1.0.0"]["builds"]
+    assert builds["11.8"]["linux-64"]["code"] == "sm_35 sm_50 sm_60 sm_70 sm_80 sm_90 compute_90"
+    assert builds["13.0"]["linux-64"]["code"] == "sm_75 sm_80 sm_90 sm_100 sm_110 sm_120 compute_120"
+    assert "unread" in builds["13.0"]["win-64"]  # its script is for Linux
+
+
 def test_the_facts_are_those_that_were_recorded() -> None:
     for framework, builds in facts_of_builds().items():
         assert [(each.version, each.built, each.commit) for each in builds] == [
