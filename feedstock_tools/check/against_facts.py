@@ -15,6 +15,7 @@ from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.architectures import (
+    UNIFIED_ARM,
     Audience,
     behind,
     dropped_by,
@@ -23,7 +24,7 @@ from feedstock_tools.check.architectures import (
     refused_by,
     unserved_by,
 )
-from feedstock_tools.check.cuda_commands import is_cuda_build, told_to
+from feedstock_tools.check.cuda_commands import is_cuda_build, told_to, wrong_target
 from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
 from feedstock_tools.check.findings import Check, Finding, Report, Weight
 from feedstock_tools.check.renderings import Job, Renderings
@@ -520,6 +521,7 @@ def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], 
     for item in jobs:
         for row, _ in item.rows:
             for package in filter(is_cuda_build, row.packages_of(item.job)):
+                found += _wrong_target(row, package, view.recipe)
                 told = told_to(package, view.recipe, row.script_values)
                 if told.cuda is None:
                     unclear[package.name] = None
@@ -530,6 +532,17 @@ def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], 
                     message = f"{told.option} turns CUDA off, though {package.name} is built with CUDA's compiler"
                     found.append(row.finding(told.place, f"{message}: a CPU build labelled CUDA"))
     return found, f"no option in the scripts of {some_of(list(unclear), 3)} says so" if unclear else ""
+
+
+def _wrong_target(row: _CudaRow, package: Package, recipe: Path) -> Iterator[Finding]:
+    """A script that takes CUDA for servers where the build is for Jetson's own system, or the reverse."""
+    if row.subdir != "linux-aarch64" or row.toolkit.era == "cudatoolkit":
+        return
+    of_jetson = bool(row.audience.is_tegra) and parse_version(row.toolkit.version) < parse_version(UNIFIED_ARM)
+    if wrong := wrong_target(package, recipe, row.script_values, of_jetson=of_jetson):
+        place, target = wrong
+        whose = "Jetson's own system is in targets/aarch64-linux" if of_jetson else "servers is in targets/sbsa-linux"
+        yield row.finding(place, f"it names {target}, but CUDA {row.toolkit.version} for {whose}")
 
 
 def _dropped_versions(jobs: Sequence[_CudaJob], decided: Collection[str], against: Pinning | None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from feedstock_tools.gpu_code.architecture import TEGRA, Architecture, service_o
 from feedstock_tools.versions import parse_version
 
 #: From this CUDA on the systems of Jetson modules use the ordinary packages for ARM (CUDA 13.0's release notes).
-_UNIFIED_ARM = "13.0"
+UNIFIED_ARM = "13.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Audience:
         """Whether Jetson modules run such builds; None if that is not known."""
         if self.subdir != "linux-aarch64":
             return False
-        return True if parse_version(toolkit.version) >= parse_version(_UNIFIED_ARM) else self.is_tegra
+        return True if parse_version(toolkit.version) >= parse_version(UNIFIED_ARM) else self.is_tegra
 
 
 def faults_of(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audience) -> Iterator[tuple[str, Weight]]:
@@ -144,7 +144,7 @@ def _compiles(toolkit: Toolkit, capability: int) -> bool:
 def _capabilities(toolkit: Toolkit, audience: Audience) -> dict[int, tuple[Gpu, ...]]:
     """The capabilities of the GPUs that an audience may have, oldest first, with these GPUs."""
     jetson = audience.serves_jetson(toolkit) is True
-    only_jetson = jetson and audience.is_tegra is True and parse_version(toolkit.version) < parse_version(_UNIFIED_ARM)
+    only_jetson = jetson and audience.is_tegra is True and parse_version(toolkit.version) < parse_version(UNIFIED_ARM)
     found: dict[int, tuple[Gpu, ...]] = {}
     for gpu in load_gpus().gpus:
         if (jetson and gpu.jetson_has(toolkit.version)) if gpu.tegra else not only_jetson:

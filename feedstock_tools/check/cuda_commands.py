@@ -78,6 +78,32 @@ def told_to(package: Package, folder: Path, values: Mapping[str, tuple[str, ...]
     return _decisive(found) or Told(None)
 
 
+def wrong_target(
+    package: Package, folder: Path, values: Mapping[str, tuple[str, ...]], *, of_jetson: bool
+) -> tuple[str, str] | None:
+    """The place of a variable that names the folder of CUDA for other ARM machines, and this folder; None without one.
+
+    CUDA 12 for Jetson's own system is in `targets/aarch64-linux`, that for servers, and all of CUDA 13, in
+    `targets/sbsa-linux`.
+
+    Args:
+        of_jetson: the build is for Jetson's own system.
+    """
+    other = "sbsa-linux" if of_jetson else "aarch64-linux"
+    named = re.compile(rf"(?:^|targets/){other}(?![\w-])")
+    initial = initial_values(values, [package])
+    for name, text in _texts_of(package, folder).items():
+        after = run(tree_of(text, is_batch=False), initial)
+        wrong = [
+            max(value.line for value in possible)
+            for possible in after.values()
+            if all(value.line and named.search(value.written) for value in possible)
+        ]
+        if wrong:
+            return f"{name or 'recipe'}:{min(wrong)}", other
+    return None
+
+
 def _texts_of(package: Package, folder: Path) -> dict[str, str]:
     """The scripts that build a package and those that they name, by the names of their files; commands by the name of
     the recipe."""

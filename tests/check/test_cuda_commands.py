@@ -126,6 +126,32 @@ def test_a_script_that_ends_for_this_version_of_cuda(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("variant", "script", "message"),
+    [
+        (
+            "tegra",
+            "if [[ $target_platform == linux-aarch64 ]]; then\n d=sbsa-linux\nelse\n d=x86_64-linux\nfi\n",
+            "build.sh:2: it names sbsa-linux, but CUDA 12.9 for Jetson's own system is in targets/aarch64-linux",
+        ),
+        (
+            "sbsa",
+            "d=$PREFIX/targets/aarch64-linux/lib\n",
+            "build.sh:1: it names aarch64-linux, but CUDA 12.9 for servers is in targets/sbsa-linux",
+        ),
+        ("sbsa", "d=sbsa-linux\nh=aarch64-linux-gnu\n", None),
+        ("tegra", "[[ $arm_variant_type == sbsa ]] && d=targets/sbsa-linux\n", None),
+        ("tegra", "if [[ -f x ]]; then d=sbsa-linux; else d=aarch64-linux; fi\n", None),
+    ],
+)
+def test_the_folder_of_cuda_for_other_arm_machines(
+    tmp_path: Path, variant: str, script: str, message: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "CONFIGURATION", f"{CONFIGURATION}arm_variant_type:\n- {variant}\n")
+    _, findings = verdict(tmp_path, platform="linux-aarch64", build_sh=f"{script}cmake -DUSE_CUDA=ON .\n")
+    assert findings == ([message] if message else [])
+
+
 def test_a_script_in_another_encoding_is_read(tmp_path: Path) -> None:
     (tmp_path / "recipe").mkdir()
     (tmp_path / "recipe" / "build.sh").write_bytes(b"# caf\xe9\ncmake -DUSE_CUDA=ON .\n")
