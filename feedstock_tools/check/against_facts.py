@@ -517,7 +517,8 @@ def _of_all_lists(jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
 
 def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], str]:
     """The packages with the compiler of CUDA whose commands turn CUDA off; and those of which this is unknown."""
-    found, unclear = [], dict[str, None]()
+    found: list[Finding] = []
+    unclear: dict[str, None] = {}
     for item in jobs:
         for row, _ in item.rows:
             for package in filter(is_cuda_build, row.packages_of(item.job)):
