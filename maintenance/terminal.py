@@ -39,14 +39,15 @@ _WIDEST, _MOST_ROWS = 1000, 500
 TITLE = "A terminal: asking what goes with CUDA 11.2, a feedstock from a spec, and 13 packages built in parallel"
 #: Each with how many lines of its output the still picture shows, from its beginning and its end.
 COMMANDS: Mapping[str, tuple[int, int]] = {
-    "feedstock-tools cuda resolve cuda=11.2 gcc=11": (5, 0),
+    "feedstock-tools cuda resolve cuda=11.2 gcc=11": (2, 1),
     "feedstock-tools generate hello": (2, 0),
     "feedstock-tools rerender hello --quiet": (4, 0),
-    "feedstock-tools build linux_64_cuda11.2 --jobs 2 --feedstock gpuprobe": (5, 2),
-    "feedstock-tools status linux_64_cuda11.2 --feedstock gpuprobe": (5, 0),
+    "feedstock-tools build linux_64_cuda11.2 --jobs 2 --feedstock gpuprobe": (5, 1),
+    "feedstock-tools status linux_64_cuda11.2 --feedstock gpuprobe": (5, 1),
 }
-#: Seconds: of one typed character, before the first and after a command, at the end, and the longest pause.
-_KEY, _THINK, _REST, _END, _PAUSE = 0.035, 0.5, 1.6, 5.0, 0.8
+#: Seconds: of one typed character, before the first and after a command, at the end, and of a command's output. The
+#: whole stays under 15 seconds.
+_KEY, _THINK, _REST, _END, _OUTPUT = 0.01, 0.2, 0.7, 1.0, 1.0
 #: Screens that follow each other faster are one.
 _FRAME = 0.1
 #: Characters that appear at once as a command is typed.
@@ -55,7 +56,7 @@ _TYPED = 4
 
 _CHARACTER, _LINE, _MARGIN, _SIZE = 8.43, 19, 16, 14
 #: How long the still picture is shown before the first screen, in seconds.
-_STILL = 3.0
+_STILL = 1.0
 _STYLE = """\
 :root{--back:#fff;--text:#1f2328;--edge:#d0d7de;--faint:#59636e;--red:#cf222e;--green:#1a7f37;--yellow:#9a6700;--cyan:#1b7c83}
 @media(prefers-color-scheme:dark){:root{--back:#0d1117;--text:#e6edf3;--edge:#30363d;--faint:#9198a1;--red:#ff7b72;\
@@ -131,7 +132,7 @@ def _cells(line: Mapping[int, pyte.screens.Char]) -> Iterator[tuple[str, str]]:
 def played(commands: Mapping[str, tuple[int, int]], folder: Path) -> Played:
     """Run commands, as `COMMANDS` names them, one after another.
 
-    The folder is shown as /home/you and this machine as `laptop`; pauses are shortened.
+    The folder is shown as /home/you and this machine as `laptop`; what takes longer than a moment runs in a moment.
 
     Raises:
         RuntimeError: a command ends with a traceback; other errors are part of a session.
@@ -158,10 +159,10 @@ def played(commands: Mapping[str, tuple[int, int]], folder: Path) -> Played:
             now += _KEY * len(part)
             show()
         terminal.write("\r\n")
-        before = 0.0
-        for seconds, printed in printed_by(command, folder, environment):
-            now += min(seconds - before, _PAUSE)
-            before = seconds
+        pieces = list(printed_by(command, folder, environment))
+        begun, pace = now, min(1.0, _OUTPUT / pieces[-1][0])
+        for seconds, printed in pieces:
+            now = begun + seconds * pace
             for each in (terminal, whole):
                 each.write(printed.replace(str(folder), "/home/you").replace(f" {platform.node()} ", " laptop "))
             show()

@@ -40,6 +40,7 @@ def test_the_picture_is_small_and_for_light_dark_and_still_pages() -> None:
     assert PICTURE.stat().st_size < 120_000
     assert "@media(prefers-color-scheme:dark)" in text
     assert "/tmp" not in text
+    assert all(float(seconds) < 15 for seconds in re.findall(r"animation-duration:([\d.]+)s", text))
 
 
 def test_without_motion_the_picture_shows_the_whole_session_at_a_glance() -> None:
@@ -62,10 +63,10 @@ def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
     assert ["".join(cell[0] for cell in row) for row in session.still][2] == "… 5 more lines"
     picture = drawn(session, (ROWS, COLUMNS), TITLE)
     shown = rows(picture)
-    assert "$ feed" in shown
+    assert any(row.startswith("$ feed") and len(row) < len(call) for row in shown)
     assert f"$ {call}" in shown
     assert "or: cuda=11.4 gcc=11" in shown
-    assert session.seconds > 5
+    assert session.seconds > 2
     assert re.search(r"@keyframes s0\{0%\{visibility:hidden\}[1-9][\d.]*%\{visibility:visible\}", picture)
 
 
