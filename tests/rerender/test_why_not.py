@@ -271,6 +271,15 @@ def test_an_output_that_is_skipped(tmp_path: Path, kind: str) -> None:
     assert places(loss) == ([("meta.yaml", 7)] if kind == "v0" else [("recipe.yaml", 8)])
 
 
+def test_an_output_that_is_skipped_behind_a_skip_of_the_recipe(tmp_path: Path, kind: str) -> None:
+    whole = "build:\n  skip: true  # [osx]\n" if kind == "v0" else "build:\n  skip: osx\n"
+    recipe = OUTPUTS[kind].replace("outputs:\n", f"{whole}outputs:\n")
+    found = asked(lay_out(tmp_path, kind, recipe), "py3.12")
+    assert [loss.why for loss in found["osx_64"].losses] == ["the recipe is skipped", "module is skipped"]
+    assert [places(loss)[0][1] for loss in found["osx_64"].losses] == ([3, 9] if kind == "v0" else [3, 10])
+    assert [loss.why for loss in found["linux_64"].losses] == ["module is skipped"]
+
+
 @pytest.mark.parametrize(
     ("wish", "value", "met"),
     [

@@ -170,16 +170,16 @@ def skips_of(
         for part in (space, everything)
     )
 
-    def skipped(output: str | None, among: Sequence[Variant]) -> list[list[_Skip]]:
-        own = [skip for skip in skips if skip.output in (None, output)]
+    def skipped(owners: tuple[str | None, ...], among: Sequence[Variant]) -> list[list[_Skip]]:
+        own = [skip for skip in skips if skip.output in owners]
         return [[skip for skip in own if is_true(skip.condition, row)] for row in among]
 
-    if all(found := skipped(None, rows)):
-        return _as_losses(found, rows, "the recipe")
-    losses: list[Loss] = []
+    whole = all(found := skipped((None,), rows))
+    losses = _as_losses(found, rows, "the recipe") if whole else []
     for name in dict.fromkeys(skip.output for skip in skips if skip.output is not None):
-        found = skipped(name, rows)
-        if all(found) and not (is_built and all(skipped(name, all_rows))):
+        owners = (name,) if whole else (None, name)  # as if what skips the recipe were mended
+        found = skipped(owners, rows)
+        if all(found) and not (is_built and all(skipped(owners, all_rows))):
             losses += _as_losses(found, rows, name)
     return losses
 
