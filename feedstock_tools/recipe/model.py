@@ -68,6 +68,8 @@ class RenderedOutput:
                 yield f"{''.join(sorted(wrong))!r} in the {what} '{value}'"
         if not self.version or self.version.startswith("."):
             yield f"the version '{self.version}' of {self.name}"
+        if self.name != self.name.lower():
+            yield f"capital letters in the name '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)

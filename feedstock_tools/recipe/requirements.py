@@ -39,6 +39,20 @@ def ensure_valid_spec(spec: str) -> str:
     return spec if "*" in spec else _NEEDS_STAR.sub(r"\1 \2.*", spec)
 
 
+#: Operators in a row, nothing beside a comma or after an operator, and an operator where a build string stands.
+_BROKEN = re.compile(r"[<>]{2}|[,|]\s*[,|]|\s.*[<>=!,|]\s*$|^\S+\s+[<>=!]*\s*[\w.*]+\s+[<>=!]")
+
+
+@lru_cache(maxsize=8192)
+def is_broken(spec: str) -> bool:
+    """Whether conda reads a text as no requirement, as far as that is plain; py-rattler takes `foo >1 <2` for one.
+
+    >>> is_broken("foo >1 <2"), is_broken("foo >>> 1"), is_broken("foo >=1, <2"), is_broken("foo >= 1 h_0")
+    (True, True, False, False)
+    """
+    return "[" not in spec and _BROKEN.search(spec) is not None
+
+
 @lru_cache(maxsize=8192)
 def spec_name(spec: str) -> str:
     """The package that a requirement names.

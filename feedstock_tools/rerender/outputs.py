@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package, package_of_content, package_of_meta
+from feedstock_tools.recipe.requirements import is_broken
 from feedstock_tools.recipe.v0 import recipe as v0_recipe
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1 import recipe as v1_recipe
@@ -105,11 +107,18 @@ def _built(
         yield from (output for _, output in _contents_with_rattler_build(folder, configuration, builder, rules))
         return
     for meta, output in packages_with_conda_build(folder, configuration, builder, rules):
-        if refused := list(output.refused_parts()):
+        if refused := [*output.refused_parts(), *_refused_requirements(output)]:
             where = f"conda-build refuses {refused[0]} in {configuration.name}"
             raise InputError(where, path=folder / "meta.yaml", hint="`feedstock-tools lint` shows the lines.")
         if meta.kind.startswith("conda"):
             yield output
+
+
+def _refused_requirements(output: RenderedOutput) -> Iterator[str]:
+    """The requirements of an output that conda-build refuses."""
+    for requirement in chain(*output.requirements.values()):
+        if is_broken(requirement):
+            yield f"the requirement '{requirement}' of {output.name}"
 
 
 def packages_of(

@@ -17,6 +17,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.configurations import choose
 from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
+from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
 FEEDSTOCK = Path(__file__).with_name("solver-feedstock")
@@ -62,6 +63,9 @@ def test_names_are_those_of_conda_build(configuration: str) -> None:
         ('version: "1"', "version: {{ undefined_here }}", "the version '' of a"),
         ('version: "1"', 'version: ".1"', "the version '.1' of a"),
         ("name: a", "name: a b", "' ' in the name 'a b'"),
+        ("name: a", "name: Ab", "capital letters in the name 'Ab'"),
+        ('"1"\n', '"1"\nrequirements:\n  run_constrained:\n    - foo >=1,,<2\n', "the requirement 'foo >=1,,<2' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  host:\n    - foo >1 <2\n', "the requirement 'foo >1 <2' of a"),
     ],
 )
 def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, new: str, refused: str) -> None:
@@ -71,6 +75,28 @@ def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, ne
     (tmp_path / ".ci_support/linux_64_.yaml").write_text("target_platform:\n- linux-64\n")
     with pytest.raises(InputError, match=f"meta.yaml: conda-build refuses {refused} in linux_64_"):
         output_files(tmp_path, read_configurations(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("build:\n  number: 1.5\n", "meta.yaml:5: the build number is '1.5'"),
+        ("outputs:\n  - name: b\n    build:\n      number: one\n", "meta.yaml:7: the build number is 'one'"),
+        ("outputs:\n  - script: b.sh\n", "meta.yaml: there is an output without a name"),
+        ("outputs:\n  - b\n", "meta.yaml: outputs has an item that is no mapping: b"),
+        ("outputs:\n  name: b\n", "meta.yaml:4: the section 'outputs' must be a list"),
+        ("source:\n  - a.tar.gz\n", "meta.yaml: source has an item that is no mapping: a.tar.gz"),
+    ],
+)
+def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refused: str) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text(f'package:\n  name: a\n  version: "1"\n{text}')
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support/linux_64_.yaml").write_text("target_platform:\n- linux-64\n")
+    with pytest.raises(InputError, match=refused):
+        output_files(tmp_path, read_configurations(tmp_path))
+    with pytest.raises(InputError, match=refused):
+        rerender(tmp_path)
 
 
 def test_an_older_conda_build_left_virtual_packages_out_of_the_hash() -> None:

@@ -14,7 +14,7 @@ from feedstock_tools.check.linting.selectors import may_hold
 from feedstock_tools.check.linting.subject import LintFinding, Subject
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.packages import Package, name_in
-from feedstock_tools.recipe.requirements import Pin
+from feedstock_tools.recipe.requirements import Pin, is_broken
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.written.document import selector_in
 from feedstock_tools.recipe.written.owners import outputs_of, owners_of, requirement_lists
@@ -71,7 +71,7 @@ def _mistakes(package: Package, *, alone: bool) -> Iterator[str]:
 
 def _is_requirement(text: str) -> bool:
     try:
-        return "[" in text or bool(read_spec(text))  # conda passes over extras
+        return not is_broken(text) and ("[" in text or bool(read_spec(text)))  # conda passes over extras
     except InputError:
         return False
 

@@ -116,11 +116,8 @@ class Meta:
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """The rendered section `outputs`; a single one may be written as a mapping."""
-        value = self.data.get("outputs")
-        if isinstance(value, dict):
-            return [value]
-        return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+        """The rendered section `outputs`."""
+        return list(self.data.get("outputs") or ())
 
     @cached_property
     def output_keys(self) -> list[OutputKey]:
@@ -383,6 +380,23 @@ def _refuse_values(data: Mapping[str, Any], path: Path) -> None:
     if isinstance(noarch, str) and _BOOLEANS.get(noarch.lower(), noarch) not in ("", "generic", "python", True, False):
         line = written_line(path, "noarch:")
         raise InputError(f"build/noarch is '{noarch}'", path=path, line=line, hint="Expected generic or python.")
+    for name in ("outputs", "source"):
+        items = data.get(name)
+        wrong = [each for each in items if not isinstance(each, dict)] if isinstance(items, list) else []
+        if wrong:
+            raise InputError(f"{name} has an item that is no mapping: {wrong[0]}", path=path)
+    outputs = data.get("outputs") or []
+    if not isinstance(outputs, list):
+        raise InputError("the section 'outputs' must be a list", path=path, line=written_line(path, "outputs:"))
+    if any("name" not in each for each in outputs):
+        raise InputError("there is an output without a name", path=path)
+    for part in (data, *outputs):
+        own = part.get("build")
+        number = own.get("number") if isinstance(own, dict) else None
+        if isinstance(number, str) and number and not re.fullmatch(r"[+-]?[\d_]+", number.strip()):
+            line = written_line(path, "number:")
+            hint = "Expected a number from 0 on."
+            raise InputError(f"the build number is '{number}'", path=path, line=line, hint=hint)
     for name in ("build", "run"):
         specs = lists.get(name)
         wrong = [each for each in specs if isinstance(each, dict)] if isinstance(specs, list) else []
