@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 
 _ASK_SECONDS = 60
-_CHOOSE_SECONDS = 300
+#: Where an index has no metadata beside its wheels, pip downloads each of them to choose.
+_CHOOSE_SECONDS = 1800
 _FETCH_SECONDS = 1800
 _PAUSE = 0.2
 #: Run with pip on the path: the indexes that configuration files and the environment give `pip download`.
@@ -234,13 +236,16 @@ def choose_wheels(download: Download, constraints: Sequence[str], machine: Mappi
         reader = [sys.executable, "-P", "-c", _CHOSEN, str(files["report"]), str(_bundled() or _site_packages())]
         try:
             for command in ([*pip_command(download.interpreter), "install", *options], reader):
-                done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=_CHOOSE_SECONDS, env=environment, check=False
-                )
+                with named_wait(f"pip to choose wheels for {download.what}", _CHOOSE_SECONDS):
+                    done = subprocess.run(
+                        command, capture_output=True, text=True, timeout=_CHOOSE_SECONDS, env=environment, check=False
+                    )
                 if done.returncode:
                     raise WorkError(f"pip finds no wheels for {download.what}: {_reason(done.stdout + done.stderr)}")
             return [ChosenWheel(**entry) for entry in json.loads(done.stdout)]
-        except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
+        except subprocess.TimeoutExpired:
+            raise WorkError(f"pip chose no wheels for {download.what} within {_CHOOSE_SECONDS} s") from None
+        except (OSError, ValueError, TypeError) as error:
             raise WorkError(f"pip does not tell which wheels it takes for {download.what}: {error}") from error
 
 

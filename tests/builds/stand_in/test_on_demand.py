@@ -127,6 +127,15 @@ def test_a_version_that_no_index_has_is_refused_with_the_requirement(index: Path
         fetch_wheels(["demokit >=9"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
 
 
+@on_linux
+def test_the_choice_of_pip_has_a_limit_that_the_error_names(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pip, "_CHOOSE_SECONDS", 0.01)
+    with pytest.raises(WorkError, match=r"pip chose no wheels for what the recipe requires \(demokit\) within 0.01 s$"):
+        fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+
+
 def test_a_damaged_record_is_none(tmp_path: Path) -> None:
     for number, text in enumerate(("", "[]", '{"packages": [{}]}', '{"packages": [null]}')):
         (tmp_path / f"asked-{number}.json").write_text(text)
