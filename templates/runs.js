@@ -45,20 +45,24 @@
       return answers.find(function (each) { return each.found.how === how; });
     }).find(Boolean);
   }
-  function byConda(question, name) {
-    var line = (judged.conda[question.framework] || {})[question.subdir];
+  function run(chosen, gpu, question) {
+    answer.append(element("b", chosen.release.what + ": " + HOW[chosen.found.how]), element("code", chosen.release.lines[question.subdir]));
+    answer.append(because(chosen.found, question) + ofItsDrivers(gpu, question) + (chosen.release.python ? " " + chosen.release.python + "." : ""));
+  }
+  function byConda(question, answers, gpu) {
+    var line = (judged.conda[question.framework] || {})[question.subdir], chosen = best(answers);
+    if (chosen) { run(chosen, gpu, question); return; }
+    if (answers.length) {
+      answer.append(element("b", "No build of conda-forge"), " of " + question.framework + " runs on it, on " + question.subdir + ". " + answers[0].found.why);
+      return;
+    }
     answer.append(element("b", line ? "Not known" : "None is known"));
     if (!line) { answer.append(": no GPU build of " + question.framework + " on conda-forge for " + question.subdir + "."); return; }
-    answer.append(": which GPUs conda-forge's builds hold code for is not in their metadata.", element("code", line));
-    answer.append(element("code", "feedstock-tools cuda gpu --model '" + name + "' '" + line.match(/'([^'=]+)/)[1] + "'"), "says which of them the driver runs.");
+    answer.append(": no list of GPUs was found in the recipe of conda-forge's builds.", element("code", line));
   }
   function byPip(question, answers, gpu) {
     var chosen = best(answers), elsewhere = answers.find(function (each) { return each.found.how === "cpu" && each.release.lines[question.subdir]; });
-    if (chosen) {
-      answer.append(element("b", chosen.release.what + ": " + HOW[chosen.found.how]), element("code", chosen.release.lines[question.subdir]));
-      answer.append(because(chosen.found, question) + ofItsDrivers(gpu, question) + " " + chosen.release.python + ".");
-      return;
-    }
+    if (chosen) { run(chosen, gpu, question); return; }
     answer.append(element("b", "No wheel on PyPI"), " of " + question.framework + " runs on it, on " + question.subdir + ". " + answers[0].found.why);
     if (elsewhere) {
       answer.append(" Its makers' own index has wheels with GPU code; for which GPUs was not read:", element("code", elsewhere.release.lines[question.subdir]));
@@ -105,8 +109,10 @@
       var gpu = judged.gpus[Number(number)], question = asked(gpu);
       var own = options.filter(function (option) { return option.dataset.answer === number; });
       answer.append(element("p", named(own)));
-      var answers = judged.releases[question.framework].map(function (release) { return { release: release, found: verdict(release, gpu, question) }; });
-      if (field("manager").value === "conda") { byConda(question, own[0].value.split(" (")[0]); } else { byPip(question, answers, gpu); }
+      var byBuilds = field("manager").value === "conda";
+      var releases = (byBuilds ? judged.builds : judged.releases)[question.framework].filter(function (release) { return question.subdir in release.on; });
+      var answers = releases.map(function (release) { return { release: release, found: verdict(release, gpu, question) }; });
+      (byBuilds ? byConda : byPip)(question, answers, gpu);
       list(question, answers);
     });
   }

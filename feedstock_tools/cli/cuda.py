@@ -100,20 +100,24 @@ def resolve(
     """Find releases that go together, newest first; or explain which demands are incompatible, and what would work.
 
     DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
-    --channel, any package: pytorch=2.1. Exits with 1 if nothing goes together.
+    --channel, any package: pytorch=2.1. The name of several GPUs is answered for each. Exits with 1 if nothing goes
+    together.
     """
     from feedstock_tools.pins.graph import answers
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
     demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
     readable_channels = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
-    answer = answers.resolve(
-        demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
-    )
-    printing.say(
-        (answer_json if as_json else answer_config if as_config else answer_text)(answer), whole=as_json or as_config
-    )
-    return 0 if answer.sets else 1
+    found = []
+    for asked in [demands] if as_json or as_config else answers.for_each_gpu(demands):
+        answer = answers.resolve(
+            asked, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
+        )
+        found.append(bool(answer.sets))
+        heading = "".join(f"{text}:\n" for text in asked if text not in demands)
+        text = (answer_json if as_json else answer_config if as_config else answer_text)(answer)
+        printing.say(f"{heading}{text}", whole=as_json or as_config)
+    return 0 if any(found) else 1
 
 
 @cuda.command("archs", short_help="Print the list of GPU architectures in a build system's form.")

@@ -1,4 +1,5 @@
-"""The judge's answers on the wheels of frameworks, as data for a page: what runs on a GPU, and how it is installed.
+"""The judge's answers on wheels of frameworks and conda-forge's builds, as data for a page: what runs on a GPU, and how
+it is installed.
 
 A page filters these answers. All that it computes is whether a typed driver reaches a bound that stands here.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feedstock_tools.facts.cuda import CudaFacts
-from feedstock_tools.facts.frameworks import Frameworks, WheelRelease, load_frameworks, load_wheels
+from feedstock_tools.facts.frameworks import Frameworks, WheelRelease, conda_builds, load_frameworks, load_wheels
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.pins.answer_sheet import drivers_of
 from feedstock_tools.pins.environments import Target, parts_of, requested_package
@@ -46,7 +47,8 @@ class WheelSheet:
         releases: for each framework, newest first, its wheels: by platform the number of their row in `rows`, and the
             line that installs them.
         rows: the number of the answer for each capability.
-        conda: by framework and platform the line for conda-forge's build, whose GPU code is not known.
+        builds: for each framework conda-forge's builds in the same form, where the lists in their recipes were read.
+        conda: by framework and platform the line for conda-forge's build, for those of which none was read.
         answers: the verdicts, with the least drivers on Linux and on Windows; None where no known driver is enough.
     """
 
@@ -54,6 +56,7 @@ class WheelSheet:
     of_gpus: tuple[Mapping[str, Any], ...]
     releases: Mapping[str, tuple[Mapping[str, Any], ...]]
     rows: tuple[tuple[int, ...], ...]
+    builds: Mapping[str, tuple[Mapping[str, Any], ...]]
     conda: Mapping[str, Mapping[str, str]]
     answers: tuple[Mapping[str, Any], ...]
 
@@ -64,6 +67,7 @@ class WheelSheet:
             "gpus": self.of_gpus,
             "releases": self.releases,
             "rows": self.rows,
+            "builds": self.builds,
             "conda": self.conda,
             "answers": self.answers,
         }
@@ -84,8 +88,9 @@ def wheel_sheet(facts: CudaFacts) -> WheelSheet:
         for name, keys in FRAMEWORKS.items()
         if name != "pytorch"
     }
+    builds = {name: tuple(_builds(judged, frameworks, name)) for name in releases}
     conda = {name: dict(_conda_lines(judged, frameworks, name)) for name in releases}
-    return WheelSheet(gpus, of_gpus, releases, tuple(judged.rows), conda, tuple(judged.answers.values()))
+    return WheelSheet(gpus, of_gpus, releases, tuple(judged.rows), builds, conda, tuple(judged.answers.values()))
 
 
 class _Judged:
@@ -114,7 +119,8 @@ class _Judged:
         code = wheels.code.get(subdir)
         toolkit = ptx_version(self.facts, wheels, code) if code else None
         part = str(wheels.part.get(subdir))
-        key = (code, toolkit, part, wheels.unread.get(subdir), subdir, subdir in wheels.platforms, capability)
+        unread = (wheels.unread.get(subdir), wheels.commit is None)
+        key = (code, toolkit, part, unread, subdir, subdir in wheels.platforms, capability)
         if key not in self._numbers:
             verdict = judge_wheel(self.facts, Card("", capability), wheels, subdir)
             answer: dict[str, Any] = {"how": verdict.how, "by": verdict.by, "why": " ".join(verdict.reasons)}
@@ -165,6 +171,24 @@ def _pip_line(judged: _Judged, frameworks: Frameworks, name: str, wheels: WheelR
         return f"pip install {' '.join(text if text.startswith('--') else shlex.quote(text) for text in chosen.pip)}"
     project = _PROJECTS.get(wheels.framework) or re.sub(r"^bitsandbytes-cuda\d+$", "bitsandbytes", wheels.framework)
     return None if elsewhere else f"pip install '{project}=={wheels.minor}.*'"
+
+
+def _builds(judged: _Judged, frameworks: Frameworks, name: str) -> Iterator[Mapping[str, Any]]:
+    """What a page says of conda-forge's builds of a framework, newest first."""
+    framework = frameworks.find(name)
+    way = next((way for way in framework.ways if way.package and way.exact), None) if framework else None
+    package = (way and way.package) or name.removesuffix("-gpu")
+    for build in reversed(conda_builds().get(package, ())):
+        cuda = str(build.built)
+        pattern = way.exact.format(digits=cuda.replace(".", "")) if way and way.exact else "*cuda*"
+        more = way.conda if way else (f"cuda-version={cuda}",)
+        line = " ".join([f"'{package}={build.minor}={pattern}'", *more])
+        subdirs = [subdir for subdir in _SUBDIRS if subdir in build.platforms]
+        yield {
+            "what": f"{package} {build.minor} (CUDA {cuda})",
+            "on": {subdir: judged.row(build, subdir) for subdir in subdirs},
+            "lines": dict.fromkeys(subdirs, f"conda install -c conda-forge {line}"),
+        }
 
 
 def _conda_lines(judged: _Judged, frameworks: Frameworks, name: str) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.frameworks import load_wheels
+from feedstock_tools.facts.frameworks import conda_builds, load_wheels
 from feedstock_tools.facts.gpus import find_gpus, load_gpus, reaches
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS
 from feedstock_tools.pins.judge import card_named, judge_wheel
@@ -97,11 +97,12 @@ def by_judge(question: Question) -> list[str]:
     return [judge_wheel(load_cuda(), card, each, subdir).how for each in wheels]
 
 
-def by_data(question: Question) -> list[str]:
+def by_data(question: Question, *, conda: bool = False) -> list[str]:
     """The same from the data of the page: what its script does, in other words."""
     subdir, windows = _place(question)
     gpu = sheet().of_gpus[sheet().gpus[question.gpu]]
-    rows = (sheet().rows[release["on"][subdir]] for release in sheet().releases[question.framework])
+    releases = (sheet().builds if conda else sheet().releases)[question.framework]
+    rows = (sheet().rows[release["on"][subdir]] for release in releases if subdir in release["on"])
     return [_with_driver(sheet().answers[row[gpu["capability"]]], gpu, question.driver, windows) for row in rows]
 
 
@@ -120,6 +121,19 @@ def _with_driver(answer: Any, gpu: Any, driver: str, windows: bool) -> str:
 def test_the_data_of_the_page_is_what_the_judge_says() -> None:
     for question in questions():
         assert by_data(question) == by_judge(question), question
+
+
+def test_the_builds_of_conda_forge_are_judged_as_by_the_command() -> None:
+    """Of one framework all builds are asked at once, as `cuda gpu` does."""
+    asked = [question for question in questions() if by_data(question, conda=True)]
+    assert len(asked) > COUNT / 5
+    for question in asked:
+        subdir, windows = _place(question)
+        card = card_named(load_cuda(), question.gpu.partition(" (")[0], question.driver or None, windows=windows)
+        package = sheet().builds[question.framework][0]["what"].partition(" ")[0]
+        builds = [build for build in reversed(conda_builds()[package]) if subdir in build.platforms]
+        told = [judge_wheel(load_cuda(), card, build, subdir).how for build in builds]
+        assert by_data(question, conda=True) == told, question
 
 
 def test_all_verdicts_are_among_the_answers_to_the_questions() -> None:
@@ -169,6 +183,13 @@ def test_the_page_answers_as_its_data(tab: Page, tmp_path: Path) -> None:
         if best:
             release = sheet().releases[question.framework][told.index(best)]
             assert answer["line"] == release["lines"][_place(question)[0]], question
+    of_conda = [question for question in questions() if by_data(question, conda=True)]
+    asked = [{**vars_of(question), "manager": "conda"} for question in of_conda]
+    for question, answer in zip(of_conda, tab.ask(f"{ASK}({json.dumps(asked)})"), strict=True):
+        told, subdir = by_data(question, conda=True), _place(question)[0]
+        builds = [build for build in sheet().builds[question.framework] if subdir in build["on"]]
+        best = next((how for how in ("native", "ptx", "unknown") if how in told), None)
+        assert answer.get("line") == (builds[told.index(best)]["lines"][subdir] if best else None), question
 
 
 def vars_of(question: Question) -> dict[str, str]:

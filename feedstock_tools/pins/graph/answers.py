@@ -11,7 +11,7 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import listed_run_exports, read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
-from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus
+from feedstock_tools.facts.gpus import find_gpu, find_gpus, is_of_device_manager, load_gpus
 from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.pins.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.explain import Conflict, explain
@@ -86,6 +86,21 @@ def resolve(
     to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _kinds_of_system(demanded))
     sets = list(islice(all_sets(graph, demanded, to_choose), most + 1))
     return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
+
+
+def for_each_gpu(demands: Sequence[str]) -> list[tuple[str, ...]]:
+    """The demands for each GPU that a name in them may mean.
+
+    >>> for_each_gpu(["gpu=Titan X", "torch"])
+    [('gpu=GeForce GTX TITAN X (GM200)', 'torch'), ('gpu=TITAN X Pascal (GP102)', 'torch')]
+    """
+    asked: list[tuple[str, ...]] = [()]
+    for text in demands:
+        kind, _, name = text.partition("=")
+        gpus = find_gpus(name.lstrip("="), load_gpus()) if kind.strip() == "gpu" else ()
+        texts = [f"gpu={gpu.name} ({gpu.chip})" for gpu in gpus] if len(gpus) > 1 else [text]
+        asked = [(*before, each) for before in asked for each in texts]
+    return asked
 
 
 def _is_wsl(demands: tuple[Demand, ...]) -> bool:

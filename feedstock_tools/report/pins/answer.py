@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.frameworks import library_wheels, load_wheels
+from feedstock_tools.facts.frameworks import library_wheels, load_frameworks, load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
-from feedstock_tools.gpu_code.architecture import Architecture, service_of
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
 from feedstock_tools.pins.graph.from_facts import brought_cuda, ptx_version, services_of, wheels_for
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
@@ -21,8 +21,10 @@ from feedstock_tools.wording import aligned, listed
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.cuda import CudaFacts, PinningRow
+    from feedstock_tools.facts.frameworks import Setup
     from feedstock_tools.pins.graph.answers import Answer
     from feedstock_tools.pins.graph.explain import Conflict
+    from feedstock_tools.pins.graph.kinds import Demand
 
 #: Kinds whose releases are pins of a conda_build_config.yaml, by key and number of version parts.
 _PINS = (("cudnn", "cudnn", 2), ("nccl", "nccl", 2), ("cutensor", "cutensor", 2), ("python", "python", 2))
@@ -427,8 +429,46 @@ def _users(library: str, major: str, version: str) -> str:
 def _indexes(answer: Answer) -> Iterator[str]:
     """torch's wheels on PyPI are for one CUDA version; PyTorch has the same release for others elsewhere."""
     from_wheels = [kind for kind in ("torch", "pytorch") if answer.graph.origins.get(kind) == "the wheels on PyPI"]
-    if {*from_wheels} & _in_conflict(answer) and {"cuda", "gpu", "sm"} & _in_conflict(answer):
-        yield (
-            "this is about torch's wheels on PyPI; PyTorch's own indexes and conda-forge have builds for other CUDA "
-            "versions: `feedstock-tools cuda env pytorch=VERSION --cuda VERSION`."
-        )
+    asked = [demand for demand in answer.demands if demand.kind in {*from_wheels} & _in_conflict(answer)]
+    if not asked or not {"cuda", "gpu", "sm", "platform"} & _in_conflict(answer):
+        return
+    facts = load_frameworks()
+    ways = (way for way in facts.frameworks["pytorch"].ways if any("--index-url" in text for text in way.pip))
+    indexes = [f"`{way.pip[-1].format(digits=digits)}`" for way in ways if (digits := _digits(answer, asked[0], way))]
+    source = f"by {facts.sources['pytorch-index']} of November 2026"
+    others = (
+        f"; {source} its own indexes, not read by us, have builds that may run: {listed(indexes)}" if indexes else ""
+    )
+    yield (
+        f"this is about PyTorch's wheels on PyPI{others}. conda-forge has builds too: "
+        "`feedstock-tools cuda env pytorch=VERSION --cuda VERSION`."
+    )
+
+
+def _digits(answer: Answer, torch: Demand, way: Setup) -> str:
+    """The CUDA of one of PyTorch's indexes, `126`, that may have the demanded torch for the other demands; or nothing.
+
+    For a GPU that the wheels on PyPI leave out, that is one with an older CUDA if the GPU is older than their code, and
+    a newer one otherwise.
+    """
+    cuda = (way.cuda or "").removesuffix(".*")
+    has_it = [
+        each for each in answer.graph.versions[torch.kind] if torch.admits(each) and admits(way.versions or "*", each)
+    ]
+    gpus = [find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")]
+    fits = all(admits(spec, cuda) for spec in _demanded(answer, "cuda")) and all(
+        platform in way.platforms for platform in _demanded(answer, "platform")
+    )
+    if not has_it or not fits or any(gpu.tegra or gpu.grace for gpu in gpus):
+        return ""
+    known = [Architecture(int(name)) for name in answer.facts.toolkits[cuda].architectures if name.isdigit()]
+    for wheels in wheels_for(torch.kind, has_it[0], None):
+        own = max(brought_cuda(wheels, tuple(answer.facts.toolkits)), key=parse_version, default=cuda)
+        built = [each.number for code in wheels.code.values() for each in parse_architectures(code.split())]
+        elsewhere = any(platform not in wheels.code for platform in _demanded(answer, "platform"))
+        for number in (int(gpu.architecture.removeprefix("sm_")) for gpu in gpus):
+            is_older, is_newer = parse_version(cuda) < parse_version(own), parse_version(cuda) > parse_version(own)
+            has_code = is_older if number < min(built, default=0) else is_newer or elsewhere
+            if not has_code or service_of(known, number).how != "native":
+                return ""
+    return cuda.replace(".", "")
