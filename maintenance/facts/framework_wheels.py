@@ -79,7 +79,11 @@ PROJECTS: Mapping[str, Project] = {
     "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),
     "torchvision": Project("torchvision", states=(r"torchvision/version\.py", r"\+cu(\d+)")),
     "torchaudio": Project("torchaudio", states=(r"torchaudio/version\.py", r"\+cu(\d+)")),
-    "vllm": Project("vllm", library=r"(_C(_stable_libtorch)?|[a-z]+_ops)\.(abi3|cpython-[^.]*)\.so"),
+    "vllm": Project(
+        "vllm",
+        library=r"(_C(_stable_libtorch)?|[a-z]+_ops)\.(abi3|cpython-[^.]*)\.so",
+        states=(r"vllm/[a-z]+_ops\.[^/]*\.so", r"libcudart\.so\.(\d+)"),
+    ),
     "xformers": Project("xformers", library=r"_C\.(so|pyd)", states=(r"xformers/cpp_lib\.json", r'"cuda": (\d+)')),
     "onnxruntime-gpu": Project(
         "onnxruntime-gpu",
@@ -262,8 +266,12 @@ def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[st
 
 
 def lacks_statement(project: Project, entry: Mapping[str, Any]) -> bool:
-    """Whether the CUDA that a wheel states is still to be read: its metadata names none, and it holds GPU code."""
-    return bool(project.states and entry.get("files") and "cuda" not in entry and "built" not in entry)
+    """Whether the CUDA that a wheel states is still to be read.
+
+    It is where the wheel holds GPU code, and its metadata names neither CUDA nor a torch whose CUDA is known.
+    """
+    is_named = "cuda" in entry or "built" in entry or cuda_of_torch(entry.get("torch", "")) is not None
+    return bool(project.states and entry.get("files") and not is_named)
 
 
 def with_statement(project: Project, wheel: Wheel, entry: Entry) -> Entry:

@@ -391,3 +391,12 @@ def test_without_an_index_the_one_of_pip_is_read(monkeypatch: pytest.MonkeyPatch
         assert wheel_index.pip_index() == "http://127.0.0.1:1/simple"
     finally:
         wheel_index.pip_index.cache_clear()
+
+
+def test_the_cuda_of_a_wheel_is_that_of_its_torch_or_else_is_read_in_it() -> None:
+    vllm = framework_wheels.PROJECTS["vllm"]
+    wheel = {"files": {"_C.abi3.so": {"fat_binaries": {"sm_80": 1}}}}
+    assert framework_wheels.lacks_statement(vllm, wheel)
+    assert framework_wheels.lacks_statement(vllm, {**wheel, "torch": "==0.1"})
+    for known in ({"torch": "==2.1.2"}, {"cuda": ">=12"}, {"built": "11"}):
+        assert not framework_wheels.lacks_statement(vllm, {**wheel, **known})
