@@ -84,3 +84,11 @@ def test_every_script_of_the_examples_is_one_that_a_shell_reads(tmp_path: Path) 
         lacks("system", "bash")
     for script in EXAMPLES.glob("*/recipe/*.sh"):
         subprocess.run([bash, "-n", str(script)], check=True, cwd=tmp_path)
+
+
+def test_a_version_of_the_stdlib_is_not_taken_for_that_of_macos() -> None:
+    """conda-forge's linter takes every value without a selector of another system for one of macOS."""
+    text = (EXAMPLES / "gpukernel" / "recipe" / "conda_build_config.yaml").read_text(encoding="utf-8")
+    block = re.search(r"^c_stdlib_version:\n((?:  - .*\n)+)", text, re.MULTILINE)
+    assert block is not None
+    assert all(line.endswith("  # [linux]") for line in block[1].splitlines())

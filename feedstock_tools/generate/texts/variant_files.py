@@ -140,7 +140,7 @@ def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first
             for row in platform_rows:
                 if row.cuda == version and key in row.values and (platform in varying or row.cuda is None):
                     places.setdefault(row.values[key], []).append(platform)
-        lines += [Line(f"- {_scalar(value)}", _selector(platforms, rows)) for value, platforms in places.items()]
+        lines += [Line(f"- {_scalar(value)}", _of_value(key, platforms, rows)) for value, platforms in places.items()]
     return Block(key, tuple(lines), _ROWS_WHY if first else None, _selector(_having(key, rows), rows))
 
 
@@ -149,7 +149,7 @@ def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Blo
     for platform, platform_rows in rows.items():
         for value in _values(platform_rows, key):
             places.setdefault(value, []).append(platform)
-    lines = tuple(Line(f"- {_scalar(value)}", _selector(platforms, rows)) for value, platforms in places.items())
+    lines = tuple(Line(f"- {_scalar(value)}", _of_value(key, platforms, rows)) for value, platforms in places.items())
     return Block(key, lines, selector=_selector(_having(key, rows), rows))
 
 
@@ -186,6 +186,14 @@ def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]])
         if chosen:
             lines.append(Line(f"  - {key}", _selector(chosen, rows)))
     return [Block("zip_keys", tuple(lines), selector=_selector(grouped, rows))]
+
+
+def _of_value(key: str, some: Collection[Platform], every: Collection[Platform]) -> str | None:
+    """The selector of a value: conda-forge's linter takes a c_stdlib_version without one for that of macOS."""
+    selector = _selector(some, every)
+    if key == "c_stdlib_version" and {platform.os for platform in every} == {"linux"}:
+        return f"linux and {selector}" if selector else "linux"
+    return selector
 
 
 def _selector(some: Collection[Platform], every: Collection[Platform]) -> str | None:
