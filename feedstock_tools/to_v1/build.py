@@ -54,6 +54,7 @@ def _named(words: dict[str, None], token: re.Match[str]) -> str:
 
 
 _PYTHON = re.compile(r"\bpython\b(?!_)")
+_WHY_STRING = ("# conda-build's default, which rattler-build's would not begin with",)
 _DIGITS = re.compile(r"(\d+)\.(\d+)[.\d]*(?:\.?\*)?")
 
 
@@ -290,10 +291,11 @@ def put_string(
     unnamed = unnamed_where(strings, sections, [*values, *tests])
     if unnamed is not None and not ignored:
         converted.put(("variant", "ignore_keys"), List([Item(Scalar("python"), unnamed)]))
+    comments, remark = _notes(build, "string")
     if not strings and not is_named_alike(sections, values, noarch):
-        text = scalar([((), default)])
+        text, comments = scalar([((), default)]), _WHY_STRING
     if text is not None:
-        converted.put(("string",), Scalar(text), *_notes(build, "string"))
+        converted.put(("string",), Scalar(text), comments, remark)
 
 
 def _notes(build: Mapped, name: str) -> tuple[tuple[str, ...], str]:

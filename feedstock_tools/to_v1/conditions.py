@@ -172,8 +172,19 @@ def are_exhaustive(first: When, second: When) -> bool:
 def exclude(first: When, second: When) -> bool:
     """Whether two conditions never hold together, as far as their texts tell."""
     systems = {"linux", "osx", "win"}
-    pairs = ((left, right) for left in first for right in second)
-    return any(_complements(left, right) or (left != right and {left, right} <= systems) for left, right in pairs)
+    pairs = [(left, right) for left in first for right in second if left != right]
+    return any(
+        _complements(left, right) or {left, right} <= systems or _are_values_of_one(left, right)
+        for left, right in pairs
+    )
+
+
+def _are_values_of_one(first: str, second: str) -> bool:
+    """Whether two conditions compare a name with different texts."""
+    match parse(first, "expression"), parse(second, "expression"):
+        case Compare(Name(one), "==", Constant(left)), Compare(Name(other), "==", Constant(right)):
+            return one == other and isinstance(left, str) and isinstance(right, str) and left != right
+    return False
 
 
 def joined(*groups: Sequence[str]) -> When:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from feedstock_tools.edit.draft import Draft
@@ -20,7 +21,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
 from feedstock_tools.recipe.requirements import SECTIONS, Pin, ensure_valid_spec, pin_of_mapping, requirement_of_text
-from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import packages_of
@@ -32,6 +33,8 @@ from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 from feedstock_tools.wording import counted
 
 _FORGE = "conda-forge.yml"
+#: The scripts for Windows that the builders run without being told.
+_CONDA_BUILDS, _RATTLER_BUILDS = "bld.bat", "build.bat"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: The maximum number of lines of a difference that remarks show.
 _MOST_LINES = 6
@@ -46,11 +49,11 @@ _LISTING = 2
 def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     """Make the `meta.yaml` of a feedstock a `recipe.yaml`, and have rattler-build build it.
 
-    Scripts, patches and `conda_build_config.yaml` stay as they are: the recipe names the scripts that rattler-build
-    would look for under another name, and rattler-build reads the variant file. `conda-forge.yml` gets
-    `conda_build_tool: rattler-build`. The remarks of the draft name, with its line, each part that has no equivalent in
-    a `recipe.yaml`. The refusals say why it must not be written: rattler-build or conda-smithy cannot read it, or the
-    configurations in `.ci_support` would build other packages.
+    Scripts, patches and `conda_build_config.yaml` stay as they are, but for a `bld.bat` that nothing names, since
+    rattler-build looks for `build.bat`. `conda-forge.yml` gets `conda_build_tool: rattler-build`. The remarks of the
+    draft name, with its line, each part that has no equivalent in a `recipe.yaml`. The refusals say why it must not be
+    written: rattler-build or conda-smithy cannot read it, or the configurations in `.ci_support` would build other
+    packages.
 
     Args:
         keep_refused: keep the `meta.yaml` beside a recipe that is refused.
@@ -68,7 +71,9 @@ def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     if not meta.has_templates:
         raise InputError("the recipe is a recipe.yaml already", path=meta.path)
     configurations = read_configurations(draft.folder)
-    converted = convert_recipe(meta, configurations)
+    script = meta.path.with_name(_CONDA_BUILDS)
+    is_renamed = _is_found_alone(script)
+    converted = convert_recipe(meta, configurations, {_CONDA_BUILDS: _RATTLER_BUILDS} if is_renamed else {})
     path = meta.path.with_name("recipe.yaml")
     name = meta.path.name
     remarks = [f"{name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems]
@@ -79,7 +84,14 @@ def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
         *refusals,
     )
     forge = draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
-    edited = draft if refusals and keep_refused else draft.without(meta.path)
+    edited = draft
+    if is_renamed:
+        written = read_document(script, within=draft.folder)
+        renamed = Document(script.with_name(_RATTLER_BUILDS), written.text)
+        edited = edited.with_script(written).with_script(renamed)
+    if not (refusals and keep_refused):
+        edited = edited.without(meta.path)
+        edited = edited.without(script) if is_renamed else edited
     edited = edited.with_document(Document(path, converted.text.replace("\n", meta.newline)))
     edited = replace(
         edited.with_document(with_setting(forge, ("conda_build_tool",), "rattler-build")), recipe_path=path
@@ -106,15 +118,27 @@ def _size(meta: str, converted: Converted) -> Iterator[str]:
     yield f"{text}: {', '.join(shown) or 'outputs that repeat what they inherit'}"
 
 
-def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> Converted:
+def _is_found_alone(script: Path) -> bool:
+    """Whether conda-build runs a script by its name alone: no file beside it names it."""
+    if not script.is_file() or script.with_name(_RATTLER_BUILDS).exists() or not script.read_bytes().isascii():
+        return False
+    name, beside = script.name.encode(), script.parent.iterdir()
+    return not any(name in path.read_bytes() for path in beside if path.is_file() and not path.is_symlink())
+
+
+def convert_recipe(
+    meta: Document, configurations: Sequence[Configuration], renamed: Mapping[str, str] = MappingProxyType({})
+) -> Converted:
     """The `recipe.yaml` for a `meta.yaml`.
 
     Args:
+        renamed: files beside it by the names that they lose.
         configurations: of the feedstock; they say which keys of variants are always set: without any, each name in
             the recipe.
     """
     folder = meta.path.parent
-    files = frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
+    found = frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
+    files = frozenset(renamed.get(name, name) for name in found)
     names = names_of(configuration.values for configuration in configurations)
     if not configurations:
         names = replace(names, always=frozenset(_WORD.findall(meta.text)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive, folded
+from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive, exclude, folded
 from feedstock_tools.yaml_reading.nodes import compose, parse_types
 
 
@@ -117,7 +116,7 @@ def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
 
     conda-smithy's linter cannot read conditions within conditions.
     """
-    groups = [(when, list(group)) for when, group in groupby(items, key=lambda item: item.when)]
+    groups = _gathered(items)
     while groups:
         when, group = groups.pop(0)
         if not when:
@@ -129,6 +128,20 @@ def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
             (group if groups[0][0] == when else others).extend(groups[0][1])
             del groups[0]
         yield from _conditional(group, others, indent)
+
+
+def _gathered(items: Sequence[Item]) -> list[tuple[When, list[Item]]]:
+    """Neighbours with the same conditions; items between them, whose conditions exclude these, come after them."""
+    groups: list[tuple[When, list[Item]]] = []
+    for item in items:
+        at = len(groups)
+        while at and exclude(groups[at - 1][0], item.when):
+            at -= 1
+        if at and groups[at - 1][0] == item.when:
+            groups[at - 1][1].append(item)
+        else:
+            groups.append((item.when, [item]))
+    return groups
 
 
 def _conditional(group: Sequence[Item], others: Sequence[Item], indent: int) -> Iterator[str]:
@@ -149,7 +162,7 @@ def _folded(item: Item) -> Item:
 
 def _branch(name: str, items: Sequence[Item], indent: int) -> Iterator[str]:
     lead = " " * indent
-    if len(items) == 1 and isinstance(items[0].value, Scalar) and not items[0].comments:
+    if len(items) == 1 and not isinstance(items[0].value, List) and not items[0].comments:
         yield from _valued(f"{lead}{name}:", items[0].value, indent, items[0].remark)
         return
     yield f"{lead}{name}:"

@@ -407,7 +407,15 @@ def _revision(name: str, values: Sequence[Node], outer: When) -> Key:
     return Key(kind, value, values[0].comments, values[0].remark)
 
 
+_PIP_CHECKS = frozenset({"pip check", "python -m pip check", "${{ PYTHON }} -m pip check"})
+#: Packages that the commands of tests run, and no module imports.
+_TOOL = re.compile(
+    r"\$\{\{ compiler\(|(pip|c?make|ninja|pkg-config|cmake-package-check|git|curl|pytest(-[\w-]+)?|coverage)(?![\w-])"
+)
+#: Python in the versions that a test of `python` can name.
+_ONE_PYTHON = re.compile(r"python( (\d[\d.]*|\$\{\{ \w+ \}\})(\.\*)?)?")
 _KNOWN_TESTS = frozenset({"imports", "commands", "requires", "files", "source_files", "downstreams", "script"})
+_RUNS_ON: dict[str, When] = {"run_test.sh": ("unix",), "run_test.bat": ("win",)}
 _RUNS = {"run_test.py": "python run_test.py", "run_test.sh": "bash ./run_test.sh", "run_test.bat": "call run_test.bat"}
 
 
@@ -417,29 +425,51 @@ def tests_of(nodes: Sequence[Node], outer: When, given: Given, *, files: bool = 
     Args:
         files: whether to add tests in files such as `run_test.py`, which conda-build finds beside the recipe.
     """
+    runs = [name for name in _RUNS if files and name in given.files]
+    sections = [node for node in nodes if isinstance(node, Mapped)]
+    whole = next((node for node in sections if not without(node.when, outer)), None)
+    if whole is None and runs:
+        sections.append(whole := Mapped((), outer, 0))
     items: list[Item] = []
-    for section in (node for node in nodes if isinstance(node, Mapped)):
+    for section in sections:
         when = without(section.when, outer)
-        items += _tests_in(section, (*outer, *when), when, given)
-    return List([*items, *_run_tests(given)] if files else items)
+        items += _tests_in(section, (*outer, *when), when, given, runs if section is whole else ())
+    return List(items)
 
 
-def _tests_in(section: Mapped, outer: When, when: When, given: Given) -> list[Item]:
-    requires = requirement_items(listed(section.all("requires")), outer, given)
+def _tests_in(section: Mapped, outer: When, when: When, given: Given, runs: Sequence[str]) -> list[Item]:
+    """The tests of a section, with the files `runs` that conda-build runs in the same environment.
+
+    It has Python for these and for imports.
+    """
+    requires = [*requirement_items(listed(section.all("requires")), outer, given)]
     imports = items_of(section.all("imports"), outer)
     commands = items_of(section.all("commands"), outer)
     notes = {name: _comments(section, name) for name in _KNOWN_TESTS}
     for script_when, text in choices(section.all("script"), outer):
         commands = (*commands, Item(Scalar(template(_RUNS.get(text, text))), script_when))
-    needs = [item for item in requires if item.when or item.value != Scalar("pip")]
+    commands = (*commands, *(Item(Scalar(_RUNS[name]), _RUNS_ON.get(name, ())) for name in runs))
+    has_python = any(isinstance(item.value, Scalar) and item.value.text.split()[0] == "python" for item in requires)
+    python = next((text for text in map(_always, requires) if _ONE_PYTHON.fullmatch(text)), "")
+    uses_commands = any(_may_be_imported(item, python) for item in requires)
+    if not has_python and ("run_test.py" in runs or (imports and uses_commands)):
+        requires.append(Item(Scalar("python")))
     items = []
-    if imports and needs:
+    if imports and uses_commands:
         commands, imports = (*map(_import, imports), *commands), ()
     if imports:
-        keys = [Key("imports", List(imports), notes["imports"]), Key("pip_check", Scalar("false", literal=True))]
+        checks = [item for item in commands if _always(item) in _PIP_CHECKS]
+        commands = tuple(item for item in commands if item not in checks)
+        if not any("pip" in item.value.text for item in commands if isinstance(item.value, Scalar)):
+            requires = [item for item in requires if _always(item) != "pip"]
+        keys = [Key("imports", List(imports), notes["imports"])]
+        keys += [] if checks else [Key("pip_check", Scalar("false", literal=True))]
+        version = python.partition(" ")[2]
+        keys += [Key("python_version", Scalar(version))] if version else []
         items.append(Item(Dict.of(python=Dict(keys)), when))
     if commands:
-        folders = keyed("recipe", List(items_of(section.all("files"), outer)), notes["files"])
+        own = [*items_of(section.all("files"), outer), *(Item(Scalar(name)) for name in runs)]
+        folders = keyed("recipe", List(own), notes["files"])
         folders += keyed("source", List(items_of(section.all("source_files"), outer)), notes["source_files"])
         keys = [
             Key("script", List(commands), notes["commands"]),
@@ -459,18 +489,19 @@ def _comments(section: Mapped, name: str) -> tuple[str, ...]:
     return tuple(line for node in section.all(name) for line in node.comments)
 
 
+def _always(item: Item) -> str:
+    """The text of an item without conditions and comments; '' of others."""
+    bare = isinstance(item.value, Scalar) and not (item.when or item.comments or item.remark)
+    return item.value.text if bare and isinstance(item.value, Scalar) else ""
+
+
+def _may_be_imported(item: Item, python: str) -> bool:
+    """Whether what a test requires may be there for its imports: it is neither Python nor a tool of the commands."""
+    text = _always(item)
+    return text not in {python} - {""} and not _TOOL.match(text)
+
+
 def _import(item: Item) -> Item:
     """An import as a command: tests of `python` get no requirements of their own."""
     assert isinstance(item.value, Scalar)  # noqa: S101 - imports are texts
     return Item(Scalar(f'python -c "import {item.value.text}"'), item.when, item.comments, item.remark)
-
-
-def _run_tests(given: Given) -> list[Item]:
-    """The tests in files that conda-build runs by default."""
-    items = []
-    for name, command in _RUNS.items():
-        if name in given.files:
-            when = {"run_test.sh": ("unix",), "run_test.bat": ("win",)}.get(name, ())
-            files = Dict.of(recipe=List([Item(Scalar(name))]))
-            items.append(Item(Dict.of(script=List([Item(Scalar(command))]), files=files), when))
-    return items

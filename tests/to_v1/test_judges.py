@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from feedstock_tools.recipe.v1.loading import load_without_variants
 from feedstock_tools.rerender.configuration import read_configurations
@@ -74,6 +75,20 @@ test:
 """
         in made.text
     )
+
+
+def test_items_of_conditions_that_exclude_each_other_stand_together(tmp_path: Path) -> None:
+    lines = [
+        "a  # [cuda_compiler_version == '12.9']",
+        "b  # [cuda_compiler_version == 'None']",
+        "c  # [cuda_compiler_version == '12.9']",
+        "d",
+        "e  # [cuda_compiler_version == 'None']",
+    ]
+    text = "requirements:\n  host:\n" + "".join(f"    - {line}\n" for line in lines)
+    host = yaml.safe_load(convert(tmp_path, HEAD + text).text)["requirements"]["host"]
+    cuda, cpu = (f'cuda_compiler_version == "{value}"' for value in ("12.9", "None"))
+    assert host == [{"if": cuda, "then": ["a", "c"]}, {"if": cpu, "then": "b"}, "d", {"if": cpu, "then": "e"}]
 
 
 def test_what_no_platform_of_a_noarch_package_requires_is_left_out(tmp_path: Path) -> None:

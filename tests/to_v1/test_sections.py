@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 import yaml
 
 from feedstock_tools.rerender.configuration import read_configurations
@@ -182,10 +183,9 @@ test:
 """,
     )
     assert made["tests"] == [
-        {"python": {"imports": ["demo"], "pip_check": False}},
+        {"python": {"imports": ["demo"]}},
         {
-            "script": ["pip check", {"if": "unix", "then": "demo --help"}],
-            "requirements": {"run": ["pip"]},
+            "script": [{"if": "unix", "then": "demo --help"}],
             "files": {"recipe": ["data.txt"], "source": ["tests/"]},
         },
         {"downstream": "bigger"},
@@ -196,12 +196,47 @@ def test_imports_that_need_other_packages_become_commands(tmp_path: Path) -> Non
     meta = HEAD + "test:\n  imports:\n    - demo\n  requires:\n    - cuda-driver-dev\n"
     (test,) = content(tmp_path, meta)["tests"]
     assert test["script"] == ['python -c "import demo"']
-    assert test["requirements"] == {"run": ["cuda-driver-dev"]}
+    assert test["requirements"] == {"run": ["cuda-driver-dev", "python"]}
+    (test,) = content(tmp_path, meta.replace("cuda-driver-dev", "python >=3.11"))["tests"]
+    assert test["requirements"] == {"run": ["python >=3.11"]}
 
 
-def test_a_test_file_beside_the_recipe_is_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("requires", "commands", "python", "run"),
+    [
+        (["python 3.11"], [], {"pip_check": False, "python_version": "3.11.*"}, None),
+        (["pip", "python 3.12"], ["pip check"], {"python_version": "3.12.*"}, None),
+        (["pip", "pytest-cov", "make"], ["pip check", "make test"], {}, ["pytest-cov", "make"]),
+        (["pip", "{{ compiler('c') }}"], ["pip check", "pip list"], {}, ["pip", '${{ compiler("c") }}']),
+        (["pip"], ["pip check  # [unix]"], {"pip_check": False}, ["pip"]),
+    ],
+)
+def test_imports_that_need_no_tool_of_the_commands_are_a_test_of_python(
+    tmp_path: Path, requires: list[str], commands: list[str], python: dict[str, object], run: list[str] | None
+) -> None:
+    lists = {"requires": requires, "commands": commands}
+    text = "".join(
+        f"  {key}:\n" + "".join(f"    - {item}\n" for item in items) for key, items in lists.items() if items
+    )
+    tests = content(tmp_path, f"{HEAD}test:\n  imports:\n    - demo\n{text}")["tests"]
+    assert tests[0] == {"python": {"imports": ["demo"], **python}}
+    assert [test.get("requirements", {}).get("run") for test in tests[1:]] == ([run] if run else [])
+
+
+def test_a_test_file_beside_the_recipe_is_run_with_python_and_what_tests_require(tmp_path: Path) -> None:
     (test,) = content(tmp_path, HEAD, ("run_test.py",))["tests"]
-    assert test == {"script": ["python run_test.py"], "files": {"recipe": ["run_test.py"]}}
+    assert test == {
+        "script": ["python run_test.py"],
+        "requirements": {"run": ["python"]},
+        "files": {"recipe": ["run_test.py"]},
+    }
+    meta = HEAD + "test:\n  requires:\n    - pytest\n  commands:\n    - demo\n"
+    (test,) = content(tmp_path, meta, ("run_test.py", "run_test.bat"))["tests"]
+    assert test == {
+        "script": ["demo", "python run_test.py", {"if": "win", "then": "call run_test.bat"}],
+        "requirements": {"run": ["pytest", "python"]},
+        "files": {"recipe": ["run_test.py", "run_test.bat"]},
+    }
 
 
 def test_sources_keep_their_alternatives(tmp_path: Path) -> None:

@@ -85,6 +85,20 @@ def test_write_replaces_the_recipe_and_names_the_build_tool(feedstock: Path) -> 
     )
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_script_for_windows_that_nothing_names_gets_the_name_that_rattler_build_knows(
+    feedstock: Path, named: bool
+) -> None:
+    recipe = feedstock / "recipe"
+    (recipe / "bld.bat").write_bytes(b"cmake .\r\n")
+    (recipe / "build.sh").write_text("# as bld.bat does\n" if named else "cmake .\n")
+    assert edit(feedstock, "--write").returncode == 0
+    assert ('file: ${{ "build.sh" if unix else "bld.bat" }}' in (recipe / "recipe.yaml").read_text()) == named
+    kept, gone = ("bld.bat", "build.bat") if named else ("build.bat", "bld.bat")
+    assert (recipe / kept).read_bytes() == b"cmake .\r\n"
+    assert not (recipe / gone).exists()
+
+
 def test_the_converted_feedstock_is_rerendered_to_the_same_packages(feedstock: Path) -> None:
     assert edit(feedstock, "--write").returncode == 0
     listed = command.here("outputs", folder=feedstock)
