@@ -12,7 +12,7 @@ from jinja2 import nodes
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.to_v1.conditions import NEVER, When, exclude, on_linux, without
-from feedstock_tools.to_v1.expressions import Names, expression_of, parsed, quoted
+from feedstock_tools.to_v1.expressions import Names, expression_of, parsed
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, keyed
 from feedstock_tools.to_v1.statements import Problem
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, grouped, listed, scalar, template
@@ -177,8 +177,8 @@ def _requirement(text: str, line: int, given: Given) -> str:
     if len(words) == 1:
         return template(words[0])
     name, version, *build = words
-    if version == "x.x":
-        return _numpy(name)
+    if version == "x.x":  # NumPy as the variant has it
+        return template(f"{name} {{{{ numpy }}}}.*") if "numpy" in given.names.always else template(name)
     plain = _TEMPLATE.sub("J", version)
     if not build and "," not in plain and "|" not in plain and "=" in plain.lstrip("=<>!~"):
         version, build = _with_build(version)
@@ -195,10 +195,6 @@ def _with_build(version: str) -> tuple[str, list[str]]:
     start = len(version) - len(version.lstrip("=<>!~"))
     number, _, build = version[start:].partition("=")
     return version[:start] + number if number != "*" else "*", [build]
-
-
-def _numpy(name: str) -> str:
-    return f'${{{{ pin_compatible({quoted(template(name))}, upper_bound="x.x") }}}}'
 
 
 def _version(version: str, has_build: bool, given: Given) -> str:

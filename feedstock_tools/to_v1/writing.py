@@ -492,10 +492,13 @@ def pin(writer: Writer, name: str, node: nodes.Call) -> str:
     order = ("min_pin", "max_pin", "exact") if name == "pin_subpackage" else ("lower_bound", "upper_bound")
     for key, value in zip(order, node.args[1:], strict=False):
         bounds.setdefault(_PINS.get(key, key), value)
-    parts = [writer.text(node.args[0], Level.CONDITIONAL)] if node.args else []
-    for key, value in bounds.items():
-        parts.append(f"{key}={writer.text(value, Level.CONDITIONAL)}")
-    return f"{name}({', '.join(parts)})"
+    first = [writer.text(node.args[0], Level.CONDITIONAL)] if node.args else []
+    exact = bounds.pop("exact", nodes.Const(False))
+    parts = [f"{key}={writer.text(value, Level.CONDITIONAL)}" for key, value in bounds.items()]
+    exactly, loosely = (f"{name}({', '.join([*first, *rest])})" for rest in (["exact=true"], parts))
+    if isinstance(exact, nodes.Const):
+        return exactly if exact.value else loosely
+    return f"{exactly} if {writer.text(exact, Level.OR)} else {loosely}"
 
 
 def method_call(writer: Writer, node: nodes.Call, method: nodes.Getattr) -> tuple[str, int]:

@@ -79,6 +79,11 @@ EXPRESSIONS = [
     ("'cuda' if cuda_compiler_version != 'None' else 'cpu'", '"cuda" if cuda_compiler_version != "None" else "cpu"'),
     ("compiler('cuda')", 'compiler("cuda")'),
     ("pin_subpackage('a', max_pin='x.x')", 'pin_subpackage("a", upper_bound="x.x")'),
+    ("pin_compatible('a', max_pin='x.x', exact=False)", 'pin_compatible("a", upper_bound="x.x")'),
+    (
+        "pin_compatible('a', max_pin='x.x', exact=win)",
+        'pin_compatible("a", exact=true) if win else pin_compatible("a", upper_bound="x.x")',
+    ),
     ("pin_subpackage('a', exact=True)", 'pin_subpackage("a", exact=true)'),
     ("pin_compatible('b', min_pin='x', max_pin=None)", 'pin_compatible("b", lower_bound="x", upper_bound=none)'),
     ("cuda_compiler_version | int", 'cuda_compiler_version | int if cuda_compiler_version != "None" else 0'),

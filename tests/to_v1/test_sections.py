@@ -8,9 +8,10 @@ from textwrap import dedent
 import pytest
 import yaml
 
+from feedstock_tools.recipe.written.document import read_document
 from feedstock_tools.rerender.configuration import read_configurations
-from feedstock_tools.to_v1 import compare_recipes
-from tests.support.to_v1 import HEAD, content, convert
+from feedstock_tools.to_v1 import compare_recipes, convert_recipe
+from tests.support.to_v1 import HEAD, content, convert, feedstock
 
 REQUIREMENTS = """\
 requirements:
@@ -221,6 +222,17 @@ def test_imports_that_need_no_tool_of_the_commands_are_a_test_of_python(
     tests = content(tmp_path, f"{HEAD}test:\n  imports:\n    - demo\n{text}")["tests"]
     assert tests[0] == {"python": {"imports": ["demo"], **python}}
     assert [test.get("requirements", {}).get("run") for test in tests[1:]] == ([run] if run else [])
+
+
+def test_numpy_x_x_is_the_version_of_the_variant(tmp_path: Path) -> None:
+    text = "requirements:\n  host:\n    - numpy x.x\n"
+    made = feedstock(tmp_path, HEAD + text, ())
+    for path in (made / ".ci_support").glob("*.yaml"):
+        path.write_text(f"{path.read_text()}numpy:\n- '2.1'\n")
+    meta = read_document(made / "recipe/meta.yaml", within=made)
+    converted = convert_recipe(meta, read_configurations(made)).text
+    assert yaml.safe_load(converted)["requirements"]["host"] == ["numpy ${{ numpy }}.*"]
+    assert compare_recipes(made, converted, read_configurations(made)) == ()
 
 
 def test_a_test_file_beside_the_recipe_is_run_with_python_and_what_tests_require(tmp_path: Path) -> None:
