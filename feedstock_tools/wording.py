@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -40,6 +41,15 @@ _Hint = TypeVar("_Hint", str, "str | None")
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 _PLAIN = "\x1b[0m"
 _PLAINS = ("\x1b[0m", "\x1b[m")
+
+
+def without_unseen(name: str) -> str:
+    """A name without the characters that HFS+ ignores, and others that nobody sees.
+
+    >>> without_unseen("info\\u200b")
+    'info'
+    """
+    return "".join(each for each in name if unicodedata.category(each) != "Cf")
 
 
 def counted(number: int, noun: str) -> str:

@@ -15,7 +15,6 @@ import re
 import stat
 import sys
 import tempfile
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import system_folder, temporary_folder
 from feedstock_tools.processes import program_of_the_user
 from feedstock_tools.reading import CI_SUPPORT, is_below, is_inside, read_bytes, read_up_to
+from feedstock_tools.wording import without_unseen
 
 if TYPE_CHECKING:
     import subprocess
@@ -574,7 +574,7 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         raise InputError(f"its files have more than {_LARGEST >> 20} MiB")
     for each in entries:
         parts = each.name.split("/")
-        is_odd = any(part in ("", ".", "..") or _LIKE_GIT.fullmatch(_seen(part)) for part in parts)
+        is_odd = any(part in ("", ".", "..") or _LIKE_GIT.fullmatch(without_unseen(part)) for part in parts)
         if is_odd or not is_below(folder / each.name, folder):
             raise InputError(f"{each.name} leads out of it")
         if len(parts) > _DEEPEST:
@@ -598,11 +598,6 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         raise InputError(f"two of its files have one name: {each.name}") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{each.name} cannot be written: {error}") from error
-
-
-def _seen(name: str) -> str:
-    """A name without the characters that HFS+ ignores, and others that nobody sees."""
-    return "".join(each for each in name if unicodedata.category(each) != "Cf")
 
 
 def _contents(place: _Place, kind: str, entries: Sequence[_Entry]) -> Iterator[bytes]:

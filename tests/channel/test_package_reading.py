@@ -170,6 +170,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "index.json with a dot": (info(member(NAME, TEXT), member("info/index.json.", OTHER)), "where case does not"),
     "index.json with a space": (info(member(NAME, TEXT), member("info/index.json ", OTHER)), "where case does not"),
     "a stream of index.json": (info(member(NAME, TEXT), member("info/index.json::$DATA", OTHER)), "where case does"),
+    "index.json with what nobody sees": (info(member(NAME, TEXT), member(f"{NAME}\u200b", OTHER)), "where case does"),
     "metadata in capitals": (pkg(member("INFO/index.json", OTHER)), "where case does not count"),
     "a file below a link in capitals": (pkg(header("A", 0, b"2", "/"), member("a/b", b"")), "below a link where case"),
     "a link in capitals above a file": (pkg(member("a/b", b""), header("A", 0, b"2", "/")), "with members below it"),

@@ -32,6 +32,7 @@ from feedstock_tools.channel.packages.packing import FORMAT, Member, blocks_of, 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import open_file
+from feedstock_tools.wording import without_unseen
 
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
@@ -350,7 +351,7 @@ class _Tree:
 def _on_any_system(name: str) -> str:
     """A name as the file system that distinguishes fewest takes it: macOS in Unicode, Windows at its end."""
     if not name.isascii():
-        name = unicodedata.normalize("NFC", name)
+        name = unicodedata.normalize("NFC", without_unseen(name))
     return re.sub(r"[. ]*(:[^/]*)?(?=/|$)", "", name.casefold())
 
 
