@@ -116,7 +116,7 @@ def is_named_alike(sections: Sequence[Key], others: Sequence[Value], noarch: str
     if noarch:
         return _prefix(sections, noarch) == ("py" if noarch == "python" else "")
     used = [item for name in ("build", "host") for item in _items(sections, name)]
-    if any(text.split()[0] == "numpy" and text.strip() == "numpy" for text, _ in used):
+    if any(text.strip() in {"numpy", "numpy ${{ numpy }}.*"} for text, _ in used):
         return False
     bare = [when for text, when in used if text.strip() == "python"]
     prefix = _prefix(sections, noarch)
