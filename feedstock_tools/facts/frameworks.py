@@ -121,7 +121,8 @@ class WheelRelease:
 
     `code` has for each platform whose wheel holds GPU code the architectures that most of its kernels are compiled for,
     `some` those of some kernels alone, and `unread` the platforms of which neither is known, each with the reason.
-    `part` says how many fat binaries run on GPUs of an architecture of `code`, where that is not all: `217/308`.
+    `part` says how many fat binaries run on GPUs of an architecture of `code`, where that is not all: `217/308`, and
+    `mixed` on GPUs (`103`) that none of `code` is for, which run some by machine code and others by PTX.
 
     conda-forge's builds of a package for a CUDA, `built`, have this form too, with the `commit` of the feedstock that
     lists their architectures.
@@ -139,6 +140,7 @@ class WheelRelease:
     code: Mapping[str, str] = field(default_factory=dict)
     some: Mapping[str, str] = field(default_factory=dict)
     part: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    mixed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     python_of_all: tuple[str, ...] = ()
     tested: tuple[str, str] | None = None

@@ -429,6 +429,10 @@ class FrameworkWheelEntry(FactsFile):
     part: dict[Subdir, dict[Text, Text]] = Field(
         ABSENT, description="Of how many fat binaries GPUs of an architecture run how many, where not all."
     )
+    mixed: dict[Subdir, dict[Text, Text]] = Field(
+        ABSENT,
+        description="The same for GPUs that run some by machine code and others by PTX, and none of `code` alone.",
+    )
     unread: dict[Subdir, Text] = Field(ABSENT, description="Why the GPU code of a platform's wheel is not known.")
 
 

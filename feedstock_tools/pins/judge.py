@@ -348,6 +348,11 @@ def _of_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -
     service = service_of(built, card.number)
     toolkit = ptx_version(facts, wheels, code)
     refused = _not_driven(card) or (_refused_by_driver(card, facts.toolkit(toolkit)) if toolkit else None)
+    mixed = wheels.mixed.get(subdir, {}).get(str(card.number))
+    if mixed and not refused:
+        too_old = _cannot_compile(facts, card, toolkit) if toolkit else None
+        how = f"Of its fat binaries {mixed.replace('/', ' of ')} run on it, some by machine code and others by PTX."
+        return Verdict("no", None, (how, too_old)) if too_old else Verdict("ptx", None, (how,))
     if refused or service.by is None:
         return Verdict("no", None, (refused or f"It holds {code_words(code)}.",))
     share = wheels.part.get(subdir, {}).get(str(service.by))

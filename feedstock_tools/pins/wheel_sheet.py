@@ -118,7 +118,7 @@ class _Judged:
         """The number of the answer for a capability; wheels with the same code are asked about once."""
         code = wheels.code.get(subdir)
         toolkit = ptx_version(self.facts, wheels, code) if code else None
-        part = str(wheels.part.get(subdir))
+        part = f"{wheels.part.get(subdir)} {wheels.mixed.get(subdir)}"
         unread = (wheels.unread.get(subdir), wheels.commit is None)
         key = (code, toolkit, part, unread, subdir, subdir in wheels.platforms, capability)
         if key not in self._numbers:

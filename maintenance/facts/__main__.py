@@ -118,10 +118,11 @@ def _frameworks(index: str, again: bool, names: tuple[str, ...]) -> None:
 
 @program.command("verdicts")
 @click.option("--last", type=click.IntRange(1), default=8, show_default=True, help="How many minor versions of each.")
+@click.option("--gpu-alone", is_flag=True, help="Ask `gpu` alone: a minute for all versions instead of an hour.")
 @click.argument("names", nargs=-1, type=click.Choice([*wheel_verdicts.FRAMEWORKS]), metavar="[FRAMEWORK]...")
-def _verdicts(last: int, names: tuple[str, ...]) -> None:
+def _verdicts(last: int, gpu_alone: bool, names: tuple[str, ...]) -> None:
     """Compare what `cuda resolve` and `gpu` answer about frameworks with the tables of their wheels."""
-    sys.exit(min(1, wheel_verdicts.check(names, last)))
+    sys.exit(min(1, wheel_verdicts.check(names, last, resolves=not gpu_alone)))
 
 
 @program.command("gpus")

@@ -27,9 +27,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from feedstock_tools.data import data_folder
+from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.gpu_code.architecture import Architecture
+from feedstock_tools.gpu_code.architecture import Architecture, service_of
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import minor_of, parse_version
 from maintenance.facts import conda_builds, libraries
@@ -414,7 +415,8 @@ def own_code(entry: Mapping[str, Any]) -> Entry | None:
     Each fat binary holds some kernels for several GPUs, and a GPU without code in it cannot run these. The general ones
     count, for at least half as many generations of GPUs as any: others are for certain GPUs, and chosen there.
     `code` are the architectures whose GPUs run two thirds of them, with the number in `part` where that is not all;
-    `some` are the other architectures. Nothing that was read is near that line but torch 1.11 on a K40, with 59 %: code
+    `some` are the other architectures, and `mixed` the GPUs that run as many, some by machine code and others by PTX.
+    Nothing that was read is near that line but torch 1.11 on a K40, with 59 %: code
     of libraries that are linked in (`test_a_gpu_runs_nearly_all_of_a_wheel_or_little`).
     """
     found = [file["fat_binaries"] for file in entry.get("files", {}).values()]
@@ -438,7 +440,13 @@ def own_code(entry: Mapping[str, Any]) -> Entry | None:
     part = {str(name): f"{runs[name]}/{every}" for name in own if runs[name] < every}
     some = " ".join(str(name) for name in names if name not in own)
     code = " ".join(map(str, own))
-    return {"code": code or some, **({"some": some} if code and some else {}), **({"part": part} if part else {})}
+    mixed: dict[str, str] = {}
+    for number in sorted({int(gpu.architecture.removeprefix("sm_")) for gpu in load_gpus().gpus}) if code else ():
+        run = sum(count for built, count in general.items() if service_of(built, number).by)
+        if run * 3 >= every * 2 and service_of(own, number).by is None:
+            mixed[str(number)] = f"{run}/{every}"
+    more: Entry = {"some": some if code else "", "part": part, "mixed": mixed}
+    return {"code": code or some, **{name: value for name, value in more.items() if value}}
 
 
 def generations(built: Sequence[Architecture]) -> int:
@@ -468,7 +476,9 @@ def entry_of(version: str, read: Entry) -> Entry:
     if code and not entry["cuda"] and not entry["built"] and "torch" in with_cuda[0]:
         entry["cuda"] = cuda_of_torch(with_cuda[0]["torch"])
     entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
-    entry |= {name: {subdir: own[name] for subdir, own in code.items() if name in own} for name in ("some", "part")}
+    entry |= {
+        name: {subdir: own[name] for subdir, own in code.items() if name in own} for name in ("some", "part", "mixed")
+    }
     entry["unread"] = {subdir: found["unread"] for subdir, found in platforms.items() if "unread" in found}
     return {name: value for name, value in entry.items() if value or name == "python"}
 

@@ -142,8 +142,12 @@ class Comparison:
     ours: str | None = None
 
 
-def comparisons(frameworks: Collection[str], last: int) -> Iterator[Comparison]:
-    """The answers on the last minor versions of frameworks, beside those of the wheels."""
+def comparisons(frameworks: Collection[str], last: int, *, resolves: bool = True) -> Iterator[Comparison]:
+    """The answers on the last minor versions of frameworks, beside those of the wheels.
+
+    Args:
+        resolves: ask `cuda resolve` too, which takes most of the time.
+    """
     for framework in frameworks or FRAMEWORKS:
         keys = FRAMEWORKS[framework]
         minors: dict[str, dict[str, tuple[str, dict[str, Entry]]]] = {}
@@ -154,11 +158,16 @@ def comparisons(frameworks: Collection[str], last: int) -> Iterator[Comparison]:
                     minors.setdefault(minor_of(version), {})[key] = version, entry["platforms"]
         for minor in sorted(minors, key=parse_version)[-last:]:
             for subdir in PLATFORMS:
-                yield from _compared(framework, minor, minors[minor], subdir)
+                yield from _compared(framework, minor, minors[minor], subdir, resolves=resolves)
 
 
 def _compared(
-    framework: str, minor: str, releases: Mapping[str, tuple[str, Mapping[str, Entry]]], subdir: str
+    framework: str,
+    minor: str,
+    releases: Mapping[str, tuple[str, Mapping[str, Entry]]],
+    subdir: str,
+    *,
+    resolves: bool,
 ) -> Iterator[Comparison]:
     facts = load_cuda()
     wheels = {
@@ -174,6 +183,8 @@ def _compared(
             judged = judge_wheel(facts, card_named(facts, gpu), wheels[key], subdir).how
             question = f"gpu {gpu}: {key} {releases[key][0]} on {subdir}"
             yield Comparison(framework, question, how, why, None if judged == how else judged)
+        if not resolves:
+            continue
         hows = {
             how for key, how in found.items() if key in entries and fits(system, subdir, cuda_of(key, entries[key]))
         }
@@ -187,11 +198,11 @@ def _compared(
         yield Comparison(framework, question, how, why, None if ours == how else ours)
 
 
-def check(frameworks: Collection[str] = (), last: int = 8) -> int:
+def check(frameworks: Collection[str] = (), last: int = 8, *, resolves: bool = True) -> int:
     """Print every difference, and a table of the frameworks (all if none is named); return how many answers differ."""
     counts: Counter[tuple[str, str]] = Counter()
     reasons: dict[str, Counter[str]] = {}
-    for each in comparisons(frameworks, last):
+    for each in comparisons(frameworks, last, resolves=resolves):
         counts[each.framework, "answers"] += 1
         counts[each.framework, each.expected] += 1
         if each.ours is not None:

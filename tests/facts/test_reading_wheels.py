@@ -262,6 +262,11 @@ def test_a_sample_of_a_large_library_is_enough(tmp_path: Path, monkeypatch: pyte
             {"code": "sm_60 sm_80 compute_90", "some": "sm_90 compute_30"},
         ),
         ({"sm_90a": 3}, {"code": "sm_90a"}),
+        # vllm 0.10 for ARM: machine code for Blackwell in some, and PTX in the others.
+        (
+            {"sm_87 sm_90 sm_100": 27, "sm_87 sm_90 compute_90": 14},
+            {"code": "sm_87 sm_90", "some": "sm_100 compute_90", "mixed": {"100": "41/41", "103": "41/41"}},
+        ),
     ],
 )
 def test_a_wheel_runs_where_most_of_its_general_kernels_do(

@@ -55,3 +55,12 @@ def test_the_newest_wheels_are_judged_as_they_are(
     assert len(found) == answers
     assert [each for each in found if each.ours is not None] == []
     assert all(each.why for each in found if each.expected == "unknown")
+
+
+def test_gpus_that_run_a_wheel_by_machine_code_and_ptx_are_judged_as_such() -> None:
+    """vllm for ARM: 29 of 46 fat binaries have machine code that a B300 runs, and 14 of the others PTX."""
+    found = list(comparisons(["vllm"], 100, resolves=False))
+    assert [each for each in found if each.ours is not None] == []
+    told = {each.question: each.expected for each in found}
+    assert told["gpu B300: vllm 0.10.2 on linux-aarch64"] == "ptx"
+    assert told["gpu Jetson AGX Thor: vllm 0.10.2 on linux-aarch64"] == "no"

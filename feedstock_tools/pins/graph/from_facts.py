@@ -438,7 +438,9 @@ def _code_of_wheels(
         source = f"the GPU code in the wheel of {key} {wheels.version}"
         brought = brought_cuda(wheels, cudas)
         for subdir, text in wheels.code.items():
+            mixed = frozenset(wheels.mixed.get(subdir, {}))
             services = services_of(text, scales["sm"])
+            services = {"native": services["native"], "ptx": services["ptx"] | mixed}
             for how in ("native", "ptx"):
                 allowed = {"platform": frozenset({subdir}), "sm": services[how]}
                 allowed |= {"cuda": brought} if brought else {}
