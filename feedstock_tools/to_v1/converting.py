@@ -18,6 +18,7 @@ from typing import Any
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.platforms import with_setting
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
 from feedstock_tools.recipe.requirements import SECTIONS, Pin, ensure_valid_spec, pin_of_mapping, requirement_of_text
@@ -35,6 +36,8 @@ from feedstock_tools.wording import counted
 _FORGE = "conda-forge.yml"
 #: The scripts for Windows that the builders run without being told.
 _CONDA_BUILDS, _RATTLER_BUILDS = "bld.bat", "build.bat"
+#: Files that may name a script.
+_NAMING = frozenset({".bat", ".cmd", ".ps1", ".py", ".sh", ".yaml"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: The maximum number of lines of a difference that remarks show.
 _MOST_LINES = 6
@@ -120,10 +123,12 @@ def _size(meta: str, converted: Converted) -> Iterator[str]:
 
 def _is_found_alone(script: Path) -> bool:
     """Whether conda-build runs a script by its name alone: no file beside it names it."""
-    if not script.is_file() or script.with_name(_RATTLER_BUILDS).exists() or not script.read_bytes().isascii():
+    folder = script.parent
+    if not script.is_file() or script.with_name(_RATTLER_BUILDS).exists():
         return False
-    name, beside = script.name.encode(), script.parent.iterdir()
-    return not any(name in path.read_bytes() for path in beside if path.is_file() and not path.is_symlink())
+    others = [path for path in folder.iterdir() if path.suffix in _NAMING and path.is_file() and not path.is_symlink()]
+    texts = [read_bytes(path, within=folder) for path in (script, *others)]
+    return texts[0].isascii() and not any(script.name.encode() in text for text in texts)
 
 
 def convert_recipe(
