@@ -83,9 +83,9 @@ def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, ne
         ("build:\n  number: 1.5\n", "meta.yaml:5: the build number is '1.5'"),
         ("outputs:\n  - name: b\n    build:\n      number: one\n", "meta.yaml:7: the build number is 'one'"),
         ("outputs:\n  - script: b.sh\n", "meta.yaml: there is an output without a name"),
-        ("outputs:\n  - b\n", "meta.yaml: outputs has an item that is no mapping: b"),
+        ("outputs:\n  - b\n", "meta.yaml: outputs has an item that is not a mapping: b"),
         ("outputs:\n  name: b\n", "meta.yaml:4: the section 'outputs' must be a list"),
-        ("source:\n  - a.tar.gz\n", "meta.yaml: source has an item that is no mapping: a.tar.gz"),
+        ("source:\n  - a.tar.gz\n", "meta.yaml: source has an item that is not a mapping: a.tar.gz"),
     ],
 )
 def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refused: str) -> None:

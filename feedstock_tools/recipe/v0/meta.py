@@ -384,7 +384,7 @@ def _refuse_values(data: Mapping[str, Any], path: Path) -> None:
         items = data.get(name)
         wrong = [each for each in items if not isinstance(each, dict)] if isinstance(items, list) else []
         if wrong:
-            raise InputError(f"{name} has an item that is no mapping: {wrong[0]}", path=path)
+            raise InputError(f"{name} has an item that is not a mapping: {wrong[0]}", path=path)
     outputs = data.get("outputs") or []
     if not isinstance(outputs, list):
         raise InputError("the section 'outputs' must be a list", path=path, line=written_line(path, "outputs:"))
