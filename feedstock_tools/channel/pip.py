@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
@@ -256,6 +257,9 @@ def _reason(log: str) -> str:
         return "the package index cannot be reached"
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
         return "the index has a different file than expected (its SHA-256 differs)"
+    if "The conflict is caused by:" in lines:
+        causes = lines[lines.index("The conflict is caused by:") + 1 :]
+        return "; ".join(takewhile(lambda line: not line.startswith("To fix this"), causes))
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["it ended without a message"])[-1]
 

@@ -41,8 +41,8 @@ _HEAD_SECONDS = 30
 _PYTHON = re.compile(r"py(\d+)h")
 _FILE = re.compile(r"[A-Za-z0-9_.+!]+-[A-Za-z0-9_.+!]+(-[0-9]\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl")
 _PART = re.compile(r"(>=|<=|==|!=|~=|>|<|=)?\s*([0-9][\w.!+]*?)(\.\*|\*)?")
-#: The tags of wheels that a machine of a Linux takes, newest first.
-_GLIBC = ("2_34", "2_31", "2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
+#: The tags of wheels that a machine of a Linux takes, newest first; by the last one, pip takes the older names too.
+_LINUX = ("_2_34", "_2_31", "_2_28", "_2_27", "_2_26", "_2_24", "_2_17", "_2_12", "_2_5", "2014")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _options(platform: Platform, python: str | None) -> tuple[str, ...]:
     machine = (
         platform.subdir.partition("-")[2].replace("64", "x86_64", 1) if platform.subdir == "linux-64" else "aarch64"
     )
-    tags = (f"--platform=manylinux_{glibc}_{machine}" for glibc in _GLIBC)
+    tags = (f"--platform=manylinux{name}_{machine}" for name in _LINUX)
     version = (f"--python-version={python}", "--implementation=cp") if python else ()
     return (*version, *tags, "--target=unused")
 

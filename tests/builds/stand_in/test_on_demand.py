@@ -26,6 +26,7 @@ HERE = Platform.here()
 LINUX = Platform.parse("linux-64")
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 TIES = Ties(PackageNames({"demo-kit": "demokit"}, "2026-11-28", {"demokit": "demo-kit", "demo_kit": "demo-kit"}))
+TIES_OF_BOTH = Ties(PackageNames({"demo-kit": "demokit"}, "2026-11-28", {"demokit": "demo-kit", "other": "other"}))
 on_linux = needs("system", HERE.os == "linux", "the stand-in channel has tools for Linux only")
 
 
@@ -102,6 +103,21 @@ def test_no_module_of_the_current_folder_runs(index: Path, tmp_path: Path, monke
     monkeypatch.chdir(trap)
     fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
     assert recorded_wheels(tmp_path / "kept")
+
+
+@pytest.mark.parametrize("tag", ["manylinux_2_5", "manylinux1", "manylinux2014", "manylinux_2_28"])
+def test_wheels_for_a_python_that_this_machine_lacks_are_found_by_old_and_new_names(tag: str, tmp_path: Path) -> None:
+    write_wheel(tmp_path / "index", "demo-kit", "1.0", {"demo_kit/__init__.py": ""}, tags=f"py3-none-{tag}_x86_64")
+    fetch_wheels(["demokit"], LINUX, "3.99", TIES, tmp_path / "kept", _machine(tmp_path / "index"), unwatched)
+    assert [each.wheel.version for each in recorded_wheels(tmp_path / "kept")] == ["1.0"]
+
+
+def test_requirements_that_exclude_each_other_are_named(index: Path, tmp_path: Path) -> None:
+    write_wheel(index, "other", "0.3", {"other.py": ""})
+    with pytest.raises(WorkError, match=r"\(demokit, other <0.5\): .*demo-kit 2.0 depends on other>=0.5"):
+        fetch_wheels(
+            ["demokit", "other <0.5"], LINUX, "3.99", TIES_OF_BOTH, tmp_path / "kept", _machine(index), unwatched
+        )
 
 
 @on_linux
