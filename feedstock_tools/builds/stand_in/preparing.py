@@ -60,12 +60,12 @@ def _but(demands: Sequence[ChannelDemand], reasons: Mapping[str, str]) -> list[C
 def _impossible(
     demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
-    """The configurations that need a package or a compiler that the channel cannot have: name → reason."""
+    """The configurations that need a package, a compiler or a Python that the channel cannot have: name → reason."""
     compilers = frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
     lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
     reasons: dict[str, str] = {}
     for demand in demands:
-        reason = why_no_packages(demand, ties)
+        reason = why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"))
         if reason is None and not compilers.isdisjoint(spec.partition(" ")[0] for spec in demand.needs):
             reason = lacking(Platform.parse(demand.platform))
         if reason is not None:
@@ -74,9 +74,12 @@ def _impossible(
 
 
 def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
-    """The configurations that need a package which the channel cannot have, as far as no network is needed to tell."""
+    """The configurations that need a package or a Python that the channel cannot have, as this machine can tell."""
     ties = Ties(kept_names(machine))
-    reasons = {demand.configuration: why_no_packages(demand, ties) for demand in demands}
+    reasons = {
+        demand.configuration: why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"))
+        for demand in demands
+    }
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
@@ -140,10 +143,7 @@ def _without_tools(
     reasons: dict[str, str] = {}
     needed: dict[str, list[ChannelDemand]] = {}
     for demand in demands:
-        reason = _why_no_tools(demand, machine.get("PATH"))
-        if reason is not None:
-            reasons.setdefault(demand.configuration, reason)
-        for tool in demand.tools if reason is None else ():
+        for tool in demand.tools:
             needed.setdefault(tool, []).append(demand)
     try:
         wheels = {

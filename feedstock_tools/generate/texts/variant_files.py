@@ -184,7 +184,7 @@ def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]])
     for key, places in varying.items():
         chosen = [platform for platform in places if platform in grouped]
         if chosen:
-            lines.append(Line(f"  - {key}", _selector(chosen, rows)))
+            lines.append(Line(f"  - {key}", _of_value(key, chosen, rows)))
     return [Block("zip_keys", tuple(lines), selector=_selector(grouped, rows))]
 
 

@@ -45,6 +45,16 @@ def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> N
     assert reason.startswith("the stand-in channel has no tqdm (`feedstock-tools init --names newest` fetches")
 
 
+def test_a_python_that_pip_must_run_with_is_missed_before_wheels_are_chosen(tmp_path: Path) -> None:
+    here = Platform.here()
+    needs = ("pytorch",)
+    demand = ChannelDemand(Channels(("stand-in",), STAND_IN), "row", here.subdir, needs, (), "3.99", ("pip",))
+    machine = {"HOME": str(tmp_path), "PATH": str(tmp_path)}
+    reasons = preparing.prepare([demand], tmp_path, machine, lambda _step: pytest.fail("it fetches"))
+    assert "there is no python3.99 on PATH" in reasons["row"]
+    assert reasons == foresee([demand], machine)
+
+
 def test_the_reason_names_what_to_install(tmp_path: Path) -> None:
     other = ARM if Platform.here() != ARM else Platform.parse("linux-64")
     package = "gcc-aarch64-linux-gnu" if other == ARM else "gcc-x86-64-linux-gnu"
