@@ -473,8 +473,8 @@ def entry_of(version: str, read: Entry) -> Entry:
     for name in ("numpy", "cuda", "built", "cudnn", "nccl"):
         if name != "cudnn" or code:
             entry[name] = with_cuda[0].get(name) if with_cuda else None
-    if code and not entry["cuda"] and not entry["built"] and "torch" in with_cuda[0]:
-        entry["cuda"] = cuda_of_torch(with_cuda[0]["torch"])
+    if code and not entry["cuda"] and not entry["built"] and (cuda := cuda_of_torch(with_cuda[0].get("torch", ""))):
+        entry["built" if cuda[0].isdigit() else "cuda"] = cuda
     entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
     entry |= {
         name: {subdir: own[name] for subdir, own in code.items() if name in own} for name in ("some", "part", "mixed")
@@ -484,11 +484,15 @@ def entry_of(version: str, read: Entry) -> Entry:
 
 
 def cuda_of_torch(spec: str) -> str | None:
-    """The CUDA of the torch that a wheel asks for, `==2.13.0`: an extension of it is built with the same."""
+    """The CUDA of the torch that a wheel asks for, `==2.13.0`: an extension of it is built with the same.
+
+    It is what its metadata asks for, or the version that it states.
+    """
     minor = minor_of(spec.removeprefix("=="))
     found = (entry for version, entry in read_table(f"{TABLES}/torch").items() if minor_of(version) == minor)
     platforms: Mapping[str, Entry] = next(found, {"platforms": {}})["platforms"]
-    return next((entry["cuda"] for entry in platforms.values() if "cuda" in entry), None)
+    stated = (entry.get("cuda") or entry.get("built") for entry in platforms.values())
+    return next((cuda for cuda in stated if cuda), None)
 
 
 def update(index: str, again: bool, frameworks: Sequence[str]) -> int:

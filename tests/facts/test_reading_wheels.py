@@ -405,3 +405,12 @@ def test_the_cuda_of_a_wheel_is_that_of_its_torch_or_else_is_read_in_it() -> Non
     assert framework_wheels.lacks_statement(vllm, {**wheel, "torch": "==0.1"})
     for known in ({"torch": "==2.1.2"}, {"cuda": ">=12"}, {"built": "11"}):
         assert not framework_wheels.lacks_statement(vllm, {**wheel, **known})
+
+
+def test_an_extension_of_torch_has_the_cuda_that_its_torch_asks_for_or_states() -> None:
+    assert framework_wheels.cuda_of_torch("==2.8.0") == "==12.8.90"
+    assert framework_wheels.cuda_of_torch("==1.3.1") == "10.1"  # its metadata asks for none
+    assert framework_wheels.cuda_of_torch("") is None
+    files = {"_C.so": {"fat_binaries": {"sm_35 sm_75": 9}}}
+    read = {"python": ["3.7"], "platforms": {"linux-64": {"wheel": "", "torch": "==1.3.1", "files": files}}}
+    assert framework_wheels.entry_of("0.4.2", read)["built"] == "10.1"
