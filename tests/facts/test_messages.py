@@ -108,7 +108,7 @@ def test_a_log_is_read_from_standard_input(arguments: list[str]) -> None:
         ("unsatisfied condition: cuda>=12.8", "driver 525.60.13 or later, for cuda=12.8"),
         (
             "is of cuda capability 3.5. PyTorch no longer supports this GPU because it is too old",
-            "torch 1.2.0, for sm=35",
+            "torch 1.0.1 to 1.2.0, for sm=35",
         ),
     ],
 )
