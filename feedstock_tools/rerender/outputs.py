@@ -15,7 +15,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package, package_of_content, package_of_meta
-from feedstock_tools.recipe.requirements import is_broken
+from feedstock_tools.recipe.requirements import is_broken, spec_name
 from feedstock_tools.recipe.v0 import recipe as v0_recipe
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1 import recipe as v1_recipe
@@ -107,15 +107,18 @@ def _built(
         yield from (output for _, output in _contents_with_rattler_build(folder, configuration, builder, rules))
         return
     for meta, output in packages_with_conda_build(folder, configuration, builder, rules):
-        if refused := [*output.refused_parts(), *_refused_requirements(output)]:
+        if refused := [*output.refused_parts(), *_refused_requirements(meta, output)]:
             where = f"conda-build refuses {refused[0]} in {configuration.name}"
             raise InputError(where, path=folder / "meta.yaml", hint="`feedstock-tools lint` shows the lines.")
         if meta.kind.startswith("conda"):
             yield output
 
 
-def _refused_requirements(output: RenderedOutput) -> Iterator[str]:
+def _refused_requirements(meta: Meta, output: RenderedOutput) -> Iterator[str]:
     """The requirements of an output that conda-build refuses."""
+    named = {spec_name(each) for env in ("host", "run") for each in output.requirements.get(env, ())}
+    if output.name in named and not meta.is_output:
+        yield f"{output.name}, which requires itself"
     for requirement in chain(*output.requirements.values()):
         if is_broken(requirement):
             yield f"the requirement '{requirement}' of {output.name}"

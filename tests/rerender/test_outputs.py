@@ -65,6 +65,7 @@ def test_names_are_those_of_conda_build(configuration: str) -> None:
         ("name: a", "name: a b", "' ' in the name 'a b'"),
         ("name: a", "name: Ab", "capital letters in the name 'Ab'"),
         ('"1"\n', '"1"\nrequirements:\n  run_constrained:\n    - foo >=1,,<2\n', "the requirement 'foo >=1,,<2' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  run:\n    - a >=1\n', "a, which requires itself"),
         ('"1"\n', '"1"\nrequirements:\n  host:\n    - foo >1 <2\n', "the requirement 'foo >1 <2' of a"),
     ],
 )
@@ -96,6 +97,13 @@ def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refu
     with pytest.raises(InputError, match=refused):
         output_files(tmp_path, read_configurations(tmp_path))
     with pytest.raises(InputError, match=refused):
+        rerender(tmp_path)
+
+
+def test_a_recipe_without_a_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text("package:\n  name: a\n")
+    with pytest.raises(InputError, match=r"meta.yaml: the recipe has no package/version"):
         rerender(tmp_path)
 
 

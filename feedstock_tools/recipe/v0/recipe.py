@@ -177,6 +177,8 @@ class _Rendering:
             top = self._render(variant, part, initial.name)
             if not top.name and not top.outputs:
                 raise InputError("the recipe has no package/name", path=self.recipe.path)
+            if "version" not in top.section("package") and not top.outputs:
+                raise InputError("the recipe has no package/version", path=self.recipe.path)
             if isinstance(top.value("package", "name"), bool):
                 raise InputError(f"package/name is not a text but {top.name.lower()}", path=self.recipe.path)
             own = self._used(top)
