@@ -63,7 +63,7 @@ def output(text: str) -> tuple[str, str]:
         ('"1.2"', '"{{ vision }}"', "undefined-name"),
         ('"1.2"', "{{ vision() }}", "undefined-name"),
         ('"1.2"', "{{ 1 + }}", "not-rendered"),
-        ('  version: "1.2"\n', "", "refused-value"),
+        ('  version: "1.2"\n', "", "package-version"),
         ("number: 0", f"number: {'1' * 5000}", "not-rendered"),
         ("number: 0", "number: abc", "refused-value"),
         ("number: 0", "number: -1", "refused-value"),
