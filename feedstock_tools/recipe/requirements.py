@@ -39,8 +39,8 @@ def ensure_valid_spec(spec: str) -> str:
     return spec if "*" in spec else _NEEDS_STAR.sub(r"\1 \2.*", spec)
 
 
-#: Operators in a row, nothing beside a comma or after an operator, and an operator where a build string stands.
-_BROKEN = re.compile(r"[<>]{2}|[,|]\s*[,|]|\s.*[<>=!,|]\s*$|^\S+\s+[<>=!]*\s*[\w.*]+\s+[<>=!]")
+#: Operators in a row or in a version, nothing beside a comma or after an operator, one where a build string stands.
+_BROKEN = re.compile(r"[<>]{2}|[<>=][\w.*]+[<>]|[,|]\s*[,|]|\s.*[<>=!,|]\s*$|^\S+\s+[<>=!]*\s*[\w.*]+\s+[<>=!]")
 
 
 @lru_cache(maxsize=8192)

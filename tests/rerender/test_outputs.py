@@ -65,6 +65,7 @@ def test_names_are_those_of_conda_build(configuration: str) -> None:
         ("name: a", "name: a b", "' ' in the name 'a b'"),
         ("name: a", "name: Ab", "capital letters in the name 'Ab'"),
         ('"1"\n', '"1"\nrequirements:\n  run_constrained:\n    - foo >=1,,<2\n', "the requirement 'foo >=1,,<2' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  run:\n    - foo >=1,<2<py312\n', "the requirement 'foo >=1,<2<py312' of a"),
         ('"1"\n', '"1"\nrequirements:\n  run:\n    - a >=1\n', "a, which requires itself"),
         ('"1"\n', '"1"\nrequirements:\n  host:\n    - foo >1 <2\n', "the requirement 'foo >1 <2' of a"),
     ],
