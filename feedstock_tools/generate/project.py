@@ -235,7 +235,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
-    languages = _compiled_languages(folder, build, script, cmake)
+    languages = _compiled_languages(folder, build, script, cmake, has_extensions=_has_extensions(document))
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
@@ -341,18 +341,26 @@ def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bo
 
 
 def _compiled_languages(
-    folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None
+    folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None, *, has_extensions: bool
 ) -> tuple[str, ...]:
     """The languages that a Python project compiles, as far as its files tell."""
     tools = {name for need in build if (name := need.split(" ")[0]) in _COMPILED}
     meson = _meson_languages(folder) if "meson-python" in tools else ()
     stated = cmake.languages if cmake else meson
     of_tools = [_COMPILED[name] for name in tools - (_BY_ITS_FILE if stated else frozenset())]
-    compiles = not stated and (of_tools or script.languages or _has_cython(folder))
+    compiles = not stated and (of_tools or script.languages or has_extensions or _has_cython(folder))
     suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
     named = {language for languages in (stated, *of_tools, *of_files, script.languages) for language in languages}
     return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
+
+
+def _has_extensions(document: Mapping[str, Any]) -> bool:
+    """Whether a pyproject.toml names extensions for setuptools, which it can from 74.1 on."""
+    found: Any = document
+    for key in ("tool", "setuptools", "ext-modules"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return bool(found)
 
 
 def _has_cython(folder: Path) -> bool:

@@ -99,3 +99,19 @@ def test_a_python_without_end_is_not_read_as_a_number(tmp_path: Path) -> None:
     text = f'[project]\nname = "demo"\nrequires-python = ">=3.{"1" * 5000}"\n'
 
     assert "skip:" not in spec_text_of(tmp_path, pyproject__toml=text)
+
+
+@pytest.mark.parametrize(
+    ("more", "languages"),
+    [
+        ("[tool.setuptools]\next-modules = [{name = 'demo', sources = ['src/demo.c']}]\n", ("c",)),
+        ("[tool.setuptools]\next-modules = []\n", ()),
+        ("[tool]\nsetuptools = 3\n", ()),
+    ],
+    ids=["some", "none", "of another type"],
+)
+def test_extensions_in_a_pyproject_toml_are_compiled(more: str, languages: tuple[str, ...], tmp_path: Path) -> None:
+    folder = project_in(tmp_path, pyproject__toml=f'[project]\nname = "demo"\n{more}')
+    (folder / "src").mkdir()
+    (folder / "src" / "demo.c").write_text("")
+    assert read_project(folder).languages == languages
