@@ -38,20 +38,31 @@ _CHOSEN = """
 import json, sys
 sys.path[:0] = sys.argv[2:]
 from pip._vendor.packaging.requirements import Requirement
+from pip._vendor.packaging.utils import canonicalize_name
 with open(sys.argv[1], encoding="utf-8") as file:
     report = json.load(file)
+extras = {canonicalize_name(item["metadata"]["name"]): {""} for item in report["install"]}
 def needs(item):
-    environments = [{**report["environment"], "extra": extra} for extra in ("", *item.get("requested_extras", ()))]
+    of_item = extras[canonicalize_name(item["metadata"]["name"])] | {*item.get("requested_extras", ())}
+    environments = [{**report["environment"], "extra": extra} for extra in of_item]
     for text in item["metadata"].get("requires_dist", ()):
         need = Requirement(text)
         if need.marker is None or any(map(need.marker.evaluate, environments)):
-            yield [need.name, str(need.specifier)]
+            yield need
+known = None
+while known != extras:
+    known = {name: {*found} for name, found in extras.items()}
+    for item in report["install"]:
+        for need in needs(item):
+            extras.setdefault(canonicalize_name(need.name), set()).update(need.extras)
 def chosen(item):
     metadata, archive = item["metadata"], item["download_info"]["archive_info"]
+    others = [need for need in needs(item) if canonicalize_name(need.name) != canonicalize_name(metadata["name"])]
     license = metadata.get("license_expression") or metadata.get("license") or ""
     return {
         "project": metadata["name"], "version": metadata["version"], "python": metadata.get("requires_python") or "",
-        "license": license, "needs": list(needs(item)), "url": item["download_info"]["url"],
+        "license": license, "needs": [[need.name, str(need.specifier)] for need in others],
+        "url": item["download_info"]["url"],
         "sha256": archive["hashes"]["sha256"] if "hashes" in archive else archive["hash"].removeprefix("sha256="),
     }
 print(json.dumps([chosen(item) for item in report["install"]]))

@@ -96,6 +96,18 @@ def test_the_newest_wheel_within_bounds_becomes_a_package_with_what_it_runs_with
 
 
 @on_linux
+def test_what_extras_of_a_requirement_need_is_required_too(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    write_wheel(index, "demo-kit", "1.0", {"demo_kit.py": ""}, ("Requires-Dist: other[fast]",))
+    of_other = ("Provides-Extra: fast", "Provides-Extra: all", "Requires-Dist: other[all]; extra == 'fast'")
+    write_wheel(index, "other", "0.7", {"other.py": ""}, (*of_other, "Requires-Dist: third >=2; extra == 'all'"))
+    write_wheel(index, "third", "2.0", {"third.py": ""})
+    fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+    found = {each.package.name: each.package.depends for each in recorded_wheels(tmp_path / "kept") if each.package}
+    assert found["pypi-other"] == ("python", "pypi-third >=2")
+
+
+@on_linux
 def test_no_module_of_the_current_folder_runs(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trap = tmp_path / "trap"
     trap.mkdir()
