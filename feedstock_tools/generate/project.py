@@ -413,12 +413,16 @@ def _package_name(name: str) -> str:
 def _module(folder: Path, name: str) -> str:
     """The module that a project of this name installs: the one of its name, else the only one, else as its name says.
 
-    Folders that are not installed as a rule do not count.
+    setuptools lists them in source archives; without a list, folders that are not installed as a rule do not count.
     """
     usual = re.sub(r"[-.]", "_", name.lower())
     parents = (folder / "src", folder / "python", folder)
-    packages = [path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))]
-    others = [package for package in packages if package.lower() not in _NOT_INSTALLED]
+    lists = [path for place in ("", "*/") for path in sorted(folder.glob(f"{place}*.egg-info/top_level.txt"))]
+    listed = [line for path in lists[:1] for line in read_text(path, _LARGEST, within=folder).split()]
+    packages = [line for line in listed if line.isidentifier()] or [
+        path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))
+    ]
+    others = [each for each in packages if each.lower() not in _NOT_INSTALLED and not each.startswith("_")]
     named = [package for package in packages if package.lower() == usual]
     return named[0] if named else others[0] if len(others) == 1 else usual
 

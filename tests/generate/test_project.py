@@ -115,3 +115,21 @@ def test_extensions_in_a_pyproject_toml_are_compiled(more: str, languages: tuple
     (folder / "src").mkdir()
     (folder / "src" / "demo.c").write_text("")
     assert read_project(folder).languages == languages
+
+
+@pytest.mark.parametrize(
+    ("listed", "module"),
+    [
+        ("Crypto\n", "Crypto"),
+        ("_demo\ndemo\n", "demo"),
+        ("_backend\nother\ntests\n", "other"),
+        ("a\nb\n", "demo"),
+        ("", "found"),
+    ],
+)
+def test_modules_that_setuptools_lists_in_an_archive_are_imported(listed: str, module: str, tmp_path: Path) -> None:
+    folder = project_in(tmp_path, pyproject__toml='[project]\nname = "demo"\n')
+    for path, text in (("lib/demo.egg-info/top_level.txt", listed), ("src/found/__init__.py", "")):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text)
+    assert read_project(folder).module == module
