@@ -30,10 +30,10 @@ from pathlib import Path
 #: The languages that projects compile, and what they are compiled with → their names.
 PROJECTS = {
     "c": """markupsafe psutil wrapt simplejson regex xxhash bitarray zstandard cffi multidict coverage pybase64 ciso8601
-        cytoolz crc32c lz4 pycryptodome netifaces setproctitle pyrsistent ephem hiredis backports.zstd""",
+        cytoolz crc32c lz4 pycryptodome netifaces setproctitle pyrsistent ephem hiredis backports.zstd mmh3""",
     "c cython": "frozenlist yarl propcache cymem hdbscan pyfftw bottleneck asyncpg uvloop httptools pysam zfpy",
     "c meson": "pywavelets",
-    "cxx": """ujson greenlet python-rapidjson editdistance annoy fastcluster numexpr mmh3 fasttext sentencepiece
+    "cxx": """ujson greenlet python-rapidjson editdistance annoy fastcluster numexpr fasttext sentencepiece
         contourpy kiwisolver hnswlib pyclipper levenshtein rapidfuzz awkward-cpp boost-histogram iminuit ml-dtypes
         finufft ducc0 spglib murmurhash preshed pyopencl symengine manifold3d pikepdf
         scikit-learn""",

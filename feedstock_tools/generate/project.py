@@ -79,6 +79,11 @@ _COMPILED = {
 }
 #: Those whose projects name their languages in a file of the build system.
 _BY_ITS_FILE = frozenset({"scikit-build-core", "scikit-build", "meson-python"})
+#: Providers of scikit-build-core for values of the metadata → the projects that they come from.
+_PROVIDERS = {
+    "scikit_build_core.metadata.fancy_pypi_readme": "hatch-fancy-pypi-readme",
+    "scikit_build_core.metadata.setuptools_scm": "setuptools-scm",
+}
 #: Languages as Meson names them → as recipes do; Cython compiles to C.
 _OF_MESON = {"c": "c", "cython": "c", "cpp": "cxx", "cuda": "cuda", "fortran": "fortran"}
 #: The labels under which projects name their repository.
@@ -227,7 +232,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
             f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
         )
     system = document.get("build-system", {})
-    requires = system.get("requires", ["setuptools"])
+    requires = [*system.get("requires", ["setuptools"]), *_providers(document)]
     build, build_by_address = _requirements(requires, names)
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
@@ -235,7 +240,9 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
-    languages = _compiled_languages(folder, build, script, cmake, has_extensions=_has_extensions(document))
+    languages = _compiled_languages(
+        folder, build, script, cmake, has_extensions=bool(_below(document, "tool", "setuptools", "ext-modules"))
+    )
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
@@ -355,12 +362,19 @@ def _compiled_languages(
     return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
 
 
-def _has_extensions(document: Mapping[str, Any]) -> bool:
-    """Whether a pyproject.toml names extensions for setuptools, which it can from 74.1 on."""
+def _below(document: Mapping[str, Any], *keys: str) -> Any:
+    """A value below some keys of a pyproject.toml; None where there are others."""
     found: Any = document
-    for key in ("tool", "setuptools", "ext-modules"):
+    for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
-    return bool(found)
+    return found
+
+
+def _providers(document: Mapping[str, Any]) -> list[str]:
+    """The projects that scikit-build-core asks for values of the metadata, which it adds to what is required."""
+    fields = _below(document, "tool", "scikit-build", "metadata")
+    named = [_below(fields, field, "provider") for field in fields] if isinstance(fields, dict) else []
+    return [project for provider, project in _PROVIDERS.items() if provider in named]
 
 
 def _has_cython(folder: Path) -> bool:

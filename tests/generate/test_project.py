@@ -133,3 +133,20 @@ def test_modules_that_setuptools_lists_in_an_archive_are_imported(listed: str, m
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(text)
     assert read_project(folder).module == module
+
+
+@pytest.mark.parametrize(
+    ("metadata", "build"),
+    [
+        ('version.provider = "scikit_build_core.metadata.setuptools_scm"', ("scikit-build-core", "setuptools-scm")),
+        ('version.provider = "scikit_build_core.metadata.regex"', ("scikit-build-core",)),
+        ('version = 3\nreadme = {provider = ["x"]}', ("scikit-build-core",)),
+    ],
+    ids=["another project", "its own", "of another type"],
+)
+def test_what_scikit_build_core_asks_for_metadata_is_required(
+    metadata: str, build: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = '[build-system]\nrequires = ["scikit-build-core"]\n[project]\nname = "demo"\n'
+    folder = project_in(tmp_path, pyproject__toml=f"{text}[tool.scikit-build.metadata]\n{metadata}\n")
+    assert read_project(folder).build == build
