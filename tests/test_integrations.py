@@ -148,9 +148,9 @@ def test_the_first_step_installs_what_the_lock_names_and_the_action_s_own_code(t
     assert done.returncode == 0, done.stderr
     assert words_of(tmp_path / "bin", "python") == ["-I", "-m", "venv", "feedstock-tools"]
     assert (tmp_path / "feedstock-tools.pth").read_text() == "/action\n"
-    install, fetch = done.stdout.splitlines()
+    install, *fetched = done.stdout.splitlines()
     assert install.endswith("--require-hashes --no-deps --only-binary :all: -r /action/requirements.lock")
-    assert fetch == "-I -m feedstock_tools pinning fetch 2026.1"
+    assert fetched == ["-I -m feedstock_tools pinning fetch 2026.1", "-I -m feedstock_tools smithy fetch"]
 
 
 def test_the_base_is_the_one_of_the_event_and_a_fork_gets_no_comment() -> None:
