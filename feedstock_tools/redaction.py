@@ -19,6 +19,9 @@ _SHORTEST = 8
 _LONGEST_URL = 8192
 _USER = re.compile(rb"(?P<user>[^/\s?#]{1,4096})@")
 _TOKEN = re.compile(rb"[^/\s]{1,4096}(?=[/\s]|$)")
+#: PyPI and Debian keep the projects whose names begin with t in `/t/`, where servers of channels expect a token.
+_PROJECT = r"(?:(?<=/source)|(?<=/pool/main))/t/[tT{$%]"
+_PROJECT_IN_BYTES = re.compile(_PROJECT.encode())
 _IN_URL = re.compile(r"^(?P<scheme>https?://)(?:[^/@]*@)?(?P<host>[^/]*)/(?:t/[^/]+/)?")
 #: One of these is in every line with a secret of a known form.
 _SIGNS_IN_TEXT = ("://", "gh", "AKIA", "ASIA", "PRIVATE KEY")
@@ -32,7 +35,7 @@ _FORMS = {
     "a token of GitHub": r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
     "an access key of AWS": r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b",
     "a password in a URL": r"\b(?:https?://|[a-z][\w+.-]*://(?=[^/@\s]*:))(?P<secret>(?!(?:[^/@\s:]*:)?\*+@)[^/\s?#]+)@",
-    "a token in a URL": r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?P<secret>(?!\*+(?:/|\s|$))[^/\s]+)(?=/|\s|$)",
+    "a token in a URL": rf"\bhttps?://[^\s/]+(?:/[^\s/]+)*?(?!{_PROJECT})/t/(?P<secret>(?!\*+(?:/|\s|$))[^/\s]+)(?=/|\s|$)",
     "a private key": r"(?P<secret>-----BEGIN [A-Z ]*PRIVATE KEY-----)",
 }
 
@@ -174,7 +177,7 @@ def _password_at(data: bytes, at: int) -> tuple[int, int] | None:
 def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
     """The token after a `/t/` at a place, if a URL contains it."""
     begin = data.rfind(b"://", max(0, at - _LONGEST_URL), at)
-    if begin < 0 or _BLANK.search(data, begin, at):
+    if begin < 0 or _BLANK.search(data, begin, at) or _PROJECT_IN_BYTES.match(data, at):
         return None
     token = _TOKEN.match(data, at + 3)
     return token.span() if token else None

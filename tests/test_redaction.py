@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.redaction import Redaction, redacted, secrets_in_file
+from feedstock_tools.redaction import Redaction, redacted, secrets_in, secrets_in_file
 
 SECRETS = ["sesame-sesame", "sesame-sesame-of-the-second", "line one\nline two", "tail-tail-tail\n"]
 #: Output → the same without its secrets.
@@ -24,6 +24,8 @@ OUTPUTS = {
     b"ssh://git@example.org/a:b ftp://me:word@example.org": b"ssh://git@example.org/a:b ftp://***@example.org",
     b"https://example.org/t/ab-12/channel https://h/t/cd-34": b"https://example.org/t/***/channel https://h/t/***",
     b"/usr/t/plain/x and https://a.b /t/plain/": b"/usr/t/plain/x and https://a.b /t/plain/",
+    b"https://pypi.org/packages/source/t/tibs/tibs-1.tar.gz": b"https://pypi.org/packages/source/t/tibs/tibs-1.tar.gz",
+    b"https://pypi.org/packages/source/t/tibs/t/ab-12/x": b"https://pypi.org/packages/source/t/tibs/t/***/x",
     b"caf\xe9 sesame%2Dsesame sesame-sesame\xff": b"caf\xe9 sesame%2Dsesame ***\xff",
     b"tail-tail-tail\nrest": b"***rest",
     b"tail-tail-tail": b"tail-tail-tail",
@@ -71,6 +73,8 @@ def test_hostile_output_is_read_at_a_bearable_speed(output: bytes) -> None:
     [
         ("https://me:wo@rd@example.org/", "https://***@example.org/"),
         ("https://example.org/t/ab-12", "https://example.org/t/***"),
+        ("https://example.org/source/t/ab-12/x", "https://example.org/source/t/***/x"),
+        ("https://example.org/t/tk-12/source/t/tibs/x", "https://example.org/t/***/source/t/tibs/x"),
         ("mail me@example.org", "mail me@example.org"),
         ("https://example.org/?q=me@x", "https://example.org/?q=me@x"),
     ],
@@ -78,6 +82,20 @@ def test_hostile_output_is_read_at_a_bearable_speed(output: bytes) -> None:
 def test_urls_in_messages(text: str, plain: str) -> None:
     assert redacted(text) == plain
     assert redacted(plain) == plain
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://pypi.org/packages/source/t/tibs/tibs-1.0.tar.gz",
+        "https://pypi.org/packages/source/t/${{ name }}/${{ name }}-${{ version }}.tar.gz",
+        "https://deb.debian.org/debian/pool/main/t/tiff/tiff_4.7.0.orig.tar.xz",
+    ],
+)
+def test_the_address_of_a_source_whose_name_begins_with_t_is_printed_whole(address: str) -> None:
+    assert redacted(address) == address
+    assert Redaction(SECRETS).text(address) == address
+    assert secrets_in(address, {}) == {}
 
 
 def test_secrets_of_a_large_file_are_found_with_their_lines(tmp_path: Path) -> None:
