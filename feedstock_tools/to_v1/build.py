@@ -358,7 +358,8 @@ def _exports(converted: Build, build: Mapped, outer: When, given: Given) -> None
         converted.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
     ignored: list[Key] = []
     for key, name in (("by_name", "ignore_run_exports"), ("from_package", "ignore_run_exports_from")):
-        ignored += keyed(key, List(requirement_items(_names_of(build.all(name)), outer, given)))
+        items = requirement_items(_names_of(build.all(name)), outer, given)
+        ignored += keyed(key, List(items), *_notes(build, name))
     converted.exports += keyed("ignore_run_exports", Dict(ignored))
 
 

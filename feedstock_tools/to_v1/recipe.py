@@ -191,6 +191,7 @@ def _context(entries: Sequence[Entry], *, quoted: bool) -> list[Key]:
             value = List([Item(Scalar(text)) for text in texts])
         else:
             is_part = isinstance(node, nodes.Getitem | nodes.Filter) and "| int" not in entry.expression
+            is_part = is_part and not (isinstance(node, nodes.Filter) and node.name == "split")  # a list of them
             value = Scalar(f"${{{{ {entry.expression} }}}}", quoted=quoted and is_part)
         keys.append(Key(entry.name, value, entry.comments, entry.remark))
     return keys
@@ -379,7 +380,8 @@ def _output(output: Mapped, top: Top) -> Item:
     names = output.all("name")
     notes = (names[0].comments, names[0].remark) if len(names) == 1 else ((), "")
     name = Key("name", value_of(names, outer) or Scalar(""), *notes)
-    keys = [Key("package", Dict([name, *keyed("version", value_of(output.all("version"), outer))]))]
+    version = keyed("version", value_of(output.all("version"), outer), *_notes(output, "version"))
+    keys = [Key("package", Dict([name, *version]))]
     own, script, env = _own_build(output, top, is_top=is_top)
     inherits = bool(top.stage and (is_top or script or output.has("files")))
     if inherits:

@@ -94,7 +94,12 @@ def files_of(nodes: Sequence[Node], outer: When) -> List | Dict:
         deeper = _STAR.sub("*/*", text)
         if deeper != text and "**" not in text and not any(_takes(other, deeper) for other in texts if other != text):
             exclude = (*exclude, Item(Scalar(deeper), item.when))
-    return Dict([Key("include", List(include)), Key("exclude", List(exclude))]) if exclude else List(include)
+    if not exclude:
+        return List(include)
+    above = {
+        name: tuple(line for node in _each(mapped, name) for line in node.comments) for name in ("include", "exclude")
+    }
+    return Dict([Key("include", List(include), above["include"]), Key("exclude", List(exclude), above["exclude"])])
 
 
 def _each(mapped: Sequence[Mapped], name: str) -> list[Node]:
@@ -482,7 +487,9 @@ def _tests_in(section: Mapped, outer: When, when: When, given: Given, runs: Sequ
 
 
 def _comments(section: Mapped, name: str) -> tuple[str, ...]:
-    return tuple(line for node in section.all(name) for line in node.comments)
+    """The comments above a key and after it."""
+    nodes = section.all(name)
+    return tuple(line for node in nodes for line in (*node.comments, *([f"# {node.remark}"] if node.remark else [])))
 
 
 def _always(item: Item) -> str:

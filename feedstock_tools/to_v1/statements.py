@@ -257,6 +257,8 @@ def _joined(text: str) -> str:
     return " ~ ".join(parts) or '""'
 
 
+#: The most lines of a comment at the start of a file that is about the line after it.
+_LONGEST_NOTE = 2
 #: More lines than any recipe has once its loops are unrolled.
 _MOST_LINES = 20_000
 #: A line that is a call of a macro.
@@ -328,11 +330,16 @@ class _Follower:
     def _remark(self, remark: Remark) -> None:
         if remark.text:
             self.pending.append(remark.text)
-        elif self.pending and not self.lines and not self.variables.versions:
+        elif self._is_at_start():
             self.head += [*self.pending, ""]
             self.pending.clear()
 
+    def _is_at_start(self) -> bool:
+        return bool(self.pending) and not self.lines and not self.variables.versions
+
     def _pending_comments(self) -> tuple[str, ...]:
+        if len(self.pending) > _LONGEST_NOTE and self._is_at_start():  # a license or what the whole recipe is for
+            self._remark(Remark("", 0))
         taken = tuple(self.pending)
         self.pending.clear()
         return taken

@@ -23,6 +23,8 @@ from feedstock_tools.to_v1.writing import rewritten, written
 
 #: Names that rattler-build knows in build strings alone.
 _OF_BUILD_STRINGS = frozenset({"hash"})
+#: Keys that recipes set for themselves under their own names: rattler-build takes an entry of the context first.
+_OF_RECIPES = frozenset({"python_min"})
 _TAG = re.compile(r"\b(\w+?)__v(\d+)\b")
 #: The longest template that is rendered (recipe/v1/templates.py).
 _LONGEST = 20_000
@@ -81,7 +83,8 @@ def context_of(
     comments: dict[str, tuple[str, ...]] = {}
     for tag, version in chosen.items():
         inlined_comments = [comments.get(part, ()) for part in tags_in(version.text) if part in inlined]
-        comments[tag] = tuple(dict.fromkeys(line for group in [*inlined_comments, version.comments] for line in group))
+        groups = dict.fromkeys([*inlined_comments, version.comments])
+        comments[tag] = tuple(line for group in groups for line in group)
         text = renamed(_with_ends(version.text, plain), final)
         if len(text) > _LONGEST:
             message = (
@@ -130,7 +133,7 @@ def _final_names(
     names: dict[str, str] = {}
     for tag in tags:
         name = variables[tag].name
-        base = f"{name}_value" if name in keys.values else name
+        base = f"{name}_value" if name in keys.values and name not in _OF_RECIPES else name
         candidates = [base, *(f"{base}_{number}" for number in range(2, len(tags) + 3))]
         first = next(candidate for candidate in candidates if candidate not in taken | reserved)
         is_number = tag in numbers and (first != base or base == "build_number")
@@ -156,9 +159,11 @@ def operand(text: str) -> str:
 def _may_be_inlined(versions: Mapping[str, Version], tag: str) -> bool:
     """Whether a version that only others read is better written where it is read."""
     node = parsed(versions[tag].text)
-    if isinstance(node, nodes.Const) and isinstance(node.value, int) and node.value:
+    readers = [other.text for other in versions.values() if tag in tags_in(other.text)]
+    is_added_to = any(text.startswith(f"{tag} + ") for text in readers)
+    if isinstance(node, nodes.Const) and isinstance(node.value, int) and (node.value or is_added_to):
         return False  # the number that people raise
-    return sum(tags_in(other.text).count(tag) for other in versions.values()) == 1
+    return sum(tags_in(text).count(tag) for text in readers) == 1
 
 
 def renamed(text: str, final: Mapping[str, str]) -> str:
@@ -170,7 +175,11 @@ def _with_ends(text: str, plain: Mapping[str, str]) -> str:
     """An expression with the versions at its ends written out, where these need no brackets."""
     first, last = _TAG.match(text), _LAST_TAG.search(text)
     start = plain.get(first[0], "") if first else ""
-    if first and " ~ " in start and text[first.end() :].startswith(" ~ ") and isinstance(parsed(start), nodes.Concat):
+    joins = ((" ~ ", nodes.Concat), (" + ", nodes.Add))
+    if first and any(
+        sign in start and text[first.end() :].startswith(sign) and isinstance(parsed(start), kind)
+        for sign, kind in joins
+    ):
         text = start + text[first.end() :]
     if last and last[1] in plain and isinstance(parsed(plain[last[1]]), nodes.CondExpr):
         text = text[: last.start(1)] + plain[last[1]]

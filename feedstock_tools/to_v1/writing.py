@@ -15,7 +15,7 @@ from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.conditions.spec import as_match
-from feedstock_tools.conditions.tree import Match, VersionTest
+from feedstock_tools.conditions.tree import Match, VersionTest, compared
 from feedstock_tools.to_v1.expressions import (
     OF_SCRIPTS,
     PLATFORMS,
@@ -33,6 +33,7 @@ from feedstock_tools.to_v1.expressions import (
     quoted,
     text_parts,
 )
+from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 
 #: Those of Jinja that the engine has as well.
 FILTERS = frozenset(
@@ -47,6 +48,8 @@ _OLD_PYTHON = re.compile(r"py(\d)(\d+)")
 _OWN_NAMES = frozenset({"hash", "build_number", "python", "numpy"})
 #: Methods that give the parts of a text.
 _SPLITTING = frozenset({"rsplit", "rpartition", "partition"})
+#: The names that are the first two parts of a version, as digits.
+_DIGITS = {name: f'({key} | split("."))[:2] | join("")' for name, key in (("py", "python"), ("np", "numpy"))}
 _DEEPEST = 200
 _IN_RECIPE = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 
@@ -176,6 +179,8 @@ class Writer:
                     for pair in node.items
                 )
                 return "{" + ", ".join(pairs) + "}", Level.ATOM
+            case nodes.Getattr(node=nodes.Name(name=owner)):
+                raise UntranslatableError(f"'{owner}.{node.attr}' has no equivalent in rattler-build")
         raise UntranslatableError(f"{type(node).__name__.lower()} expressions have no equivalent in rattler-build")
 
     def _nested(self, text: str) -> str:
@@ -219,12 +224,16 @@ class Writer:
             return str(Match("python", f"{match[1]}.{match[2]}.*")), Level.ATOM
         if name in {"undefined", "None", "none"}:
             return "none", Level.ATOM
-        if name in {"py", "np"}:
-            key = "python" if name == "py" else "numpy"
-            return f'(({key} | split("."))[:2] | join("")) | int', Level.FILTER
+        if name in _DIGITS:
+            return f"({_DIGITS[name]}) | int", Level.FILTER
         if name in _OWN_NAMES or name in self.names.always:
             return name, Level.ATOM
         return f'{name} | default("")', Level.FILTER
+
+    def _text_of(self, node: nodes.Expr) -> tuple[str, int]:
+        """A value as a text, which all are to rattler-build but the numbers that stand for versions."""
+        name = node.name if isinstance(node, nodes.Name) and node.name not in self.own else ""
+        return (_DIGITS[name], Level.FILTER) if name in _DIGITS else self._written(node)
 
     def _or(self, node: nodes.Or) -> tuple[str, int]:
         """`or` is a condition, or gives a default to a name: minijinja refuses to filter an undefined one.
@@ -266,7 +275,7 @@ class Writer:
             given = ", ".join(self.text(argument, Level.CONDITIONAL) for argument in node.args[:1]) or '""'
             return f"{subject} | default({given})", Level.FILTER
         if name == "string":
-            return self._written(node.node)
+            return self._text_of(node.node)
         if name == "float":
             raise UntranslatableError("the filter 'float' has no equivalent in rattler-build")
         if name == "int" and isinstance(node.node, nodes.Filter) and node.node.name in {"float"}:
@@ -420,6 +429,9 @@ def _python(writer: Writer, name: str, operator: str, right: nodes.Expr) -> str:
         return comparison if operator == "in" else f"not {comparison}"
     if not isinstance(right, nodes.Const) or not isinstance(right.value, int) or operator not in _OPERATORS:
         raise UntranslatableError(f"'{name}' is compared with something that is not a number")
+    if writer.names.values and key not in writer.names.values:  # no configuration has one: conda-build's own counts
+        default = "".join(DEFAULT_VARIANT[key].split(".")[:2])
+        return constant(compared(int(default), _OPERATORS[operator], right.value))
     digits = str(right.value)
     sign = "==" if operator == "ne" else _OPERATORS[operator]
     match = as_match(VersionTest("python", sign, f"{digits[0]}.{digits[1:] or '0'}"), key)

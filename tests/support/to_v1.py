@@ -23,6 +23,7 @@ COMMON = {
     "c_stdlib_version": ["2.17"],
     "channel_targets": ["conda-forge main"],
     "python": ["3.11.* *_cpython", "3.12.* *_cpython"],
+    "python_min": ["3.10"],
     "target_platform": ["linux-64"],
 }
 HEAD = """\

@@ -17,7 +17,14 @@ from feedstock_tools.variants.files import defaults
 
 NAMES = names_of(
     [
-        {"cuda_compiler_version": ("None",), "mpi": ("nompi",), "level": ("1",), "rc": ("False",)},
+        {
+            "python": ("3.12.* *_cpython",),
+            "numpy": ("2",),
+            "cuda_compiler_version": ("None",),
+            "mpi": ("nompi",),
+            "level": ("1",),
+            "rc": ("False",),
+        },
         {"cuda_compiler_version": ("12.9",), "mpi": ("openmpi",), "level": ("3",), "rc": ("True",), "arm": ("sbsa",)},
     ]
 )
@@ -89,6 +96,8 @@ EXPRESSIONS = [
     ("cuda_compiler_version | int", 'cuda_compiler_version | int if cuda_compiler_version != "None" else 0'),
     ("int(float(level)) < 4", "level | int < 4"),
     ("str(version)", "version"),
+    ("(py | string)[0]", '((python | split("."))[:2] | join(""))[0]'),
+    ("py", '((python | split("."))[:2] | join("")) | int'),
     ("CONDA_PY", "python | version_to_buildstring"),
     ("PKG_HASH", "hash"),
     ("mpi or 'nompi'", 'mpi | default("nompi")'),
@@ -122,6 +131,16 @@ def test_conditions_come_apart_and_are_negated() -> None:
     assert are_exhaustive(("unix",), ("win",))
     assert not are_exhaustive(("linux",), ("win",))
     assert are_exhaustive(("osx", "arm64"), ("not (osx and arm64)",))
+
+
+def test_a_module_of_python_is_named() -> None:
+    with pytest.raises(UntranslatableError, match=r"'os\.sep' has no equivalent"):
+        translated("os.sep", NAMES, OWN)
+
+
+@pytest.mark.parametrize(("selector", "expected"), [("py < 33", "false"), ("py > 38", "true"), ("np != 126", "false")])
+def test_where_no_configuration_has_a_python_that_of_conda_build_counts(selector: str, expected: str) -> None:
+    assert translated(selector, names_of([{"c_compiler": ("gcc",)}]), selector=True) == expected
 
 
 def test_without_configurations_a_name_gets_a_default() -> None:

@@ -27,6 +27,11 @@ LOADABLE = {
         "requirements: {run: ['lib{{ kind }}{{ major }}']}\n",
         """major: '${{ (version | split("."))[0] }}'""",
     ),
+    "a list of the parts": (
+        "{% set parts = version.split('.') %}\n{% set kind = cuda_compiler_version[:2] %}\n"
+        "requirements: {run: ['{{ kind }}{{ parts[1:] | join('.') }}', '{{ kind }}{{ parts[0] }}']}\n",
+        """parts: ${{ version | split(".") }}""",
+    ),
 }
 
 
@@ -36,6 +41,39 @@ def test_conda_smithy_can_load_what_is_written(tmp_path: Path, text: str, line: 
     assert line in made.text
     assert load_without_variants(made.text, tmp_path / "recipe.yaml")["package"]["name"] == "demo"
     assert compare_recipes(tmp_path, made.text, read_configurations(tmp_path)) == ()
+
+
+def test_comments_stay_at_their_lines_and_a_license_at_the_start(tmp_path: Path) -> None:
+    license_ = "# Copyright\n#\n# Some rights reserved.\n"
+    made = convert(
+        tmp_path,
+        license_
+        + HEAD
+        + """\
+outputs:
+  - name: demo-python
+    # of Python
+    version: "1.2"
+    build:
+      # of the driver
+      ignore_run_exports:
+        - zlib
+    files:
+      # of the library
+      include:
+        - lib/*.so
+    test:
+      imports:  # more of them to come
+        - demo
+""",
+    )
+    assert made.text.startswith(f"{license_}\nschema_version: 1\n")
+    lines = [line.strip() for line in made.text.splitlines()]
+    after = {line: lines[at + 1] for at, line in enumerate(lines) if line.startswith("# ")}
+    assert after["# of Python"] == 'version: "1.2"'
+    assert after["# of the driver"] == "by_name:"
+    assert after["# of the library"] == "include:"
+    assert after["# more of them to come"] == "imports:"
 
 
 def test_conditions_do_not_stand_in_conditions_and_are_not_asked_twice(tmp_path: Path) -> None:

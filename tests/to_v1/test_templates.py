@@ -69,6 +69,41 @@ test:
     assert '  # fails on Windows\n  skips: ${{ "one" ~ (" or two" if win else "") ~ " or three" }}\n' in converted.text
 
 
+def test_the_number_that_people_raise_stays_a_number(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+{% set build = 0 %}
+{% set build = build + 200 %}  # [cuda_compiler_version != "None"]
+{% set build = build + 100 %}  # [win]
+build:
+  number: {{ build }}
+""",
+    )
+    number = '${{ build + (200 if cuda_compiler_version != "None" else 0) + (100 if win else 0) }}'
+    assert made["context"] == {"version": "1.2.3", "build": 0, "build_number": number}
+
+
+def test_a_recipe_keeps_the_name_of_its_lowest_python(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        '{% set python_min = "3.11" %}\n'
+        + HEAD
+        + """\
+build:
+  noarch: python
+requirements:
+  host:
+    - python {{ python_min }}
+  run:
+    - python >={{ python_min }}
+""",
+    )
+    assert made["context"]["python_min"] == "3.11"
+    assert made["requirements"]["run"] == ["python >=${{ python_min }}"]
+
+
 def test_values_by_platform_become_one_conditional_value(tmp_path: Path) -> None:
     made = content(
         tmp_path,
