@@ -8,7 +8,7 @@ for, in the form of `facts.models.WheelsFile`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -27,7 +27,7 @@ class Setup:
     pip installs (the framework first) for the versions of `python`. `versions` are those of the framework that the way
     installs (None: all). A way with a `channel` is for packages of that channel alone. With `wheels`, a key of
     wheels.yaml, there is one such way for each release of the framework there, `{minor}` is its minor version, and
-    `release` its version.
+    `release` its version. `code` is for each platform the GPU code in wheels that were not read, as documents say.
     `{cuda}`, `{major}`, `{digits}` and, in variables, `{prefix}` are filled in.
     """
 
@@ -46,6 +46,7 @@ class Setup:
     release: str | None = None
     pip: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ class WheelRelease:
     `part` says how many fat binaries run on GPUs of an architecture of `code`, where that is not all: `217/308`, and
     `mixed` on GPUs (`103`) that none of `code` is for, which run some by machine code and others by PTX.
 
+    `reported` has for capabilities (`120`) what users report of PTX that should run there and does not, in a sentence.
+
     conda-forge's builds of a package for a CUDA, `built`, have this form too, with the `commit` of the feedstock that
     lists their architectures.
     """
@@ -144,6 +147,7 @@ class WheelRelease:
     unread: Mapping[str, str] = field(default_factory=dict)
     python_of_all: tuple[str, ...] = ()
     tested: tuple[str, str] | None = None
+    reported: Mapping[str, str] = field(default_factory=dict)
     commit: str | None = None
 
     @property
@@ -194,9 +198,13 @@ _TESTED = {"tensorflow-gpu": "tensorflow"}
 def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
     """The releases of `variants/wheels.yaml` by framework, oldest first."""
     document = content_of("wheels.yaml")
+    reported: Mapping[str, Any] = document.get("reported", {})
     return MappingProxyType(
         {
-            name: tuple(_release(name, entry, document["tested"].get(_TESTED.get(name, name))) for entry in entries)
+            name: tuple(
+                _release(name, entry, document["tested"].get(_TESTED.get(name, name)), reported.get(name, ()))
+                for entry in entries
+            )
             for name, entries in document["wheels"].items()
         }
     )
@@ -216,6 +224,13 @@ def library_wheels() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _release(name: str, entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:
+def _release(
+    name: str, entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None, reports: Sequence[Mapping[str, Any]]
+) -> WheelRelease:
     tested = by_makers["releases"].get(".".join(entry["version"].split(".")[:2])) if by_makers else None
-    return WheelRelease(name, **entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None)
+    reported = {
+        number: f"users report {report['message']} ({report['source']['url']})"
+        for report in reports
+        for number in report["capabilities"]
+    }
+    return WheelRelease(name, **entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None, reported=reported)

@@ -382,6 +382,7 @@ class WayEntry(FactsFile):
     python: str = Field(ABSENT, description="The versions of Python that its wheels support.")
     pip: Listed[Text] = Field(ABSENT, description="The packages that pip installs; the first is the framework.")
     variables: dict[str, str] = Field({}, description="Variables of the environment; {prefix} is its folder.")
+    code: dict[Subdir, Text] = Field({}, description="The GPU code in wheels that are not read here, by its sources.")
     sources: Listed[Text]
 
 
@@ -461,6 +462,14 @@ class TestedReleasesEntry(FactsFile):
     releases: dict[Minor, TestedEntry]
 
 
+class ReportedEntry(FactsFile):
+    """GPUs on which PTX in wheels fails although a driver should compile it, as users report."""
+
+    capabilities: Listed[Annotated[str, Field(pattern="^[0-9]{2,3}$")]]
+    message: Text
+    source: SourceEntry
+
+
 class WheelsFile(FactsFile):
     """The wheels of frameworks: `variants/wheels.yaml`."""
 
@@ -468,6 +477,7 @@ class WheelsFile(FactsFile):
         description="What releases without CUDA in their metadata work with."
     )
 
+    reported: dict[str, list[ReportedEntry]] = Field({}, description="What fails where the facts let it run.")
     wheels: dict[str, list[FrameworkWheelEntry]] = Field(description="Releases by framework, oldest first.")
     conda: dict[str, list[CondaBuildEntry]] = Field({}, description="conda-forge's builds by package, oldest first.")
     libraries: dict[str, Listed[Numbers]] = Field({}, description="Releases of NVIDIA's libraries on PyPI.")

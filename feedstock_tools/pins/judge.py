@@ -362,6 +362,8 @@ def _of_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -
     if service.how == "native":
         return Verdict("native", str(service.by), (f"It holds machine code for {service.by}.", *lacks))
     too_old = _cannot_compile(facts, card, toolkit) if toolkit else None
+    if failing := wheels.reported.get(str(card.number)):
+        return Verdict("unknown", str(service.by), (f"It holds {code_words(code)}, and {failing}.",))
     reason = f"It holds {code_words(code)}, which drivers for CUDA {toolkit or 'of its toolkit'} or later compile."
     return Verdict("no", None, (reason, too_old)) if too_old else Verdict("ptx", str(service.by), (reason, *lacks))
 

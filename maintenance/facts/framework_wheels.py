@@ -53,6 +53,7 @@ class Project:
         states: a file of it that states the CUDA that it was built with, by a pattern of its path, and a pattern that
             finds this there.
         compiles: it holds no GPU code, since it compiles when it runs: which GPUs for is not known.
+        loads_cudnn: its libraries load a cuDNN that its metadata does not name.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Project:
     library: str | None = None
     states: tuple[str, str] | None = None
     compiles: bool = False
+    loads_cudnn: bool = False
 
 
 _TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so|dll)"
@@ -90,6 +92,7 @@ PROJECTS: Mapping[str, Project] = {
         "onnxruntime-gpu",
         library=r"(lib)?onnxruntime_providers_cuda\.(so|dll)",
         states=(r"onnxruntime/capi/build_and_package_info\.py", r"cuda_version = '(\d+\.\d+)"),
+        loads_cudnn=True,
     ),
     **{
         f"bitsandbytes-cuda{cuda}": Project("bitsandbytes", library=rf"(lib)?bitsandbytes_cuda{cuda}\.(so|dll)")
@@ -99,6 +102,7 @@ PROJECTS: Mapping[str, Project] = {
         "ctranslate2",
         library=r"(lib)?ctranslate2.*\.(so[.\d]*|dll)",
         states=(r"(ctranslate2\.libs/libctranslate2[^/]*|ctranslate2\.dll)", r"cublas(?:\.so\.|64_)(\d+)"),
+        loads_cudnn=True,
     ),
     "faiss-gpu": Project("faiss-gpu"),
     "faiss-gpu-cuda11": Project("faiss-gpu-cu11"),
@@ -276,14 +280,40 @@ def lacks_statement(project: Project, entry: Mapping[str, Any]) -> bool:
 
 
 def with_statement(project: Project, wheel: Wheel, entry: Entry) -> Entry:
-    """The entry of a wheel with the CUDA that it states it was built with, None if it states none."""
-    if project.states is None or not lacks_statement(project, entry):
-        return entry
-    path, pattern = project.states
+    """The entry of a wheel with the CUDA that it states it was built with, and the cuDNN that it loads.
+
+    Each is None if nothing in the wheel says it.
+    """
+    if project.states is not None and lacks_statement(project, entry):
+        path, pattern = project.states
+        with archive(wheel.url) as opened:
+            names = [name for name in opened.namelist() if re.fullmatch(rf"(.*/)?{path}", name)]
+            found = re.search(pattern, opened.read(names[0]).decode(errors="replace")) if names else None
+        entry = {**entry, "built": dotted(found[1]) if found else None}
+    if lacks_cudnn(project, entry):
+        entry = {**entry, "cudnn": loaded_cudnn(project, wheel)}
+    return entry
+
+
+def lacks_cudnn(project: Project, entry: Mapping[str, Any]) -> bool:
+    """Whether the cuDNN that a wheel loads is still to be read: it is where the wheel holds GPU code."""
+    return project.loads_cudnn and bool(entry.get("files")) and "cudnn" not in entry
+
+
+def loaded_cudnn(project: Project, wheel: Wheel) -> str | None:
+    """The cuDNN that a wheel brings beside its libraries (`9.1.0`), or that these name (`9`)."""
     with archive(wheel.url) as opened:
-        names = [name for name in opened.namelist() if re.fullmatch(rf"(.*/)?{path}", name)]
-        found = re.search(pattern, opened.read(names[0]).decode(errors="replace")) if names else None
-    return {**entry, "built": dotted(found[1]) if found else None}
+        for name in opened.namelist():
+            if brought := re.search(r"libcudnn-[0-9a-f]+\.so\.(\d+(?:\.\d+)*)$", name):
+                return brought[1]
+        for member in to_read(project, opened.infolist()):
+            before = b""
+            with opened.open(member) as stream:
+                while piece := stream.read(1 << 20):
+                    if named := re.search(rb"libcudnn\.so\.(\d+)|cudnn64_(\d+)\.dll", before + piece):
+                        return (named[1] or named[2]).decode()
+                    before = piece[-32:]
+    return None
 
 
 def dotted(cuda: str) -> str:
@@ -358,7 +388,10 @@ def to_read(project: Project, members: Sequence[zipfile.ZipInfo]) -> list[zipfil
 
 def is_complete(project: Project, entry: Entry) -> bool:
     """Whether an entry has all that reading its wheels again would find."""
-    return all("wheel" in found and not lacks_statement(project, found) for found in entry["platforms"].values())
+    return all(
+        "wheel" in found and not lacks_statement(project, found) and not lacks_cudnn(project, found)
+        for found in entry["platforms"].values()
+    )
 
 
 def beside(version: str, files: Mapping[str, Sequence[Wheel]]) -> list[Sequence[Wheel]]:
@@ -506,9 +539,9 @@ def update(index: str, again: bool, frameworks: Sequence[str]) -> int:
 
 
 def write() -> None:
-    """Write `variants/wheels.yaml` from the tables: `tested` stays as it is."""
+    """Write `variants/wheels.yaml` from the tables: what stands above `wheels` there stays as it is."""
     path = data_folder("variants") / "wheels.yaml"
-    tested = yaml.safe_load(path.read_text(encoding="utf-8"))["tested"]
+    by_hand = path.read_text(encoding="utf-8").partition("\nwheels:\n")[0]
 
     def in_lines(entries: Sequence[Entry]) -> list[str]:
         return [
@@ -516,17 +549,7 @@ def write() -> None:
             for entry in entries
         ]
 
-    lines = [
-        "# yaml-language-server: $schema=wheels.schema.json",
-        "#",
-        "# The last release of each minor version of frameworks: the Pythons and platforms of its wheels, what its",
-        "# metadata asks for, and the GPU code in its wheels. All but `tested` is written by",
-        "# `python -m maintenance.facts frameworks`.",
-        "",
-        "# Releases whose metadata names no CUDA: what their makers tested them with.",
-        yaml.dump({"tested": tested}, sort_keys=False, default_flow_style=None, width=116),
-        "wheels:",
-    ]
+    lines = [by_hand, "wheels:"]
     for framework in PROJECTS:
         entries = [entry_of(version, read) for version, read in read_table(f"{TABLES}/{framework}").items()]
         if framework.startswith(

@@ -3,6 +3,7 @@
 For each of the last minor versions of some frameworks, GPUs of every kind, and platforms, what `cuda resolve` and
 `gpu` answer must be what the list of architectures in the wheel says by NVIDIA's rules (CUDA Programming Guide, Compute
 Capabilities), which are written down here a second time: nothing of `pins` or `gpu_code` is used to expect an answer.
+PTX that users report to fail is expected to be not known.
 """
 
 from __future__ import annotations
@@ -179,10 +180,14 @@ def _compared(
     resolved: dict[tuple[int, str], str] = {}
     for gpu, (capability, system) in GPUS.items():
         found = {key: expected(entries[key], capability) if key in entries else "no" for key in releases}
+        failing = {
+            key: why for key in found if found[key] == "ptx" and (why := wheels[key].reported.get(str(capability)))
+        }
+        found |= dict.fromkeys(failing, "unknown")
         for key, how in found.items():
             judged = judge_wheel(facts, card_named(facts, gpu), wheels[key], subdir).how
             question = f"gpu {gpu}: {key} {releases[key][0]} on {subdir}"
-            yield Comparison(framework, question, how, why, None if judged == how else judged)
+            yield Comparison(framework, question, how, failing.get(key, why), None if judged == how else judged)
         if not resolves:
             continue
         hows = {
@@ -195,7 +200,9 @@ def _compared(
             resolved[capability, system] = "runs" if answer.sets else "unknown" if doubted else "refused"
         ours = resolved[capability, system]
         question = f"resolve {framework}={minor} 'gpu={gpu}' platform={subdir}"
-        yield Comparison(framework, question, how, why, None if ours == how else ours)
+        yield Comparison(
+            framework, question, how, why or next(iter(failing.values()), ""), None if ours == how else ours
+        )
 
 
 def check(frameworks: Collection[str] = (), last: int = 8, *, resolves: bool = True) -> int:

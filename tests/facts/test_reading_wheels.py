@@ -226,6 +226,33 @@ def test_wheels_whose_metadata_names_no_cuda_state_it_themselves(index: Index, v
     assert (found["built"], found["code"]) == ("10.2", {"linux-64": "sm_37 compute_37"})
 
 
+@pytest.mark.parametrize(
+    ("beside", "named", "cudnn"),
+    [
+        ("ctranslate2.libs/libcudnn-74a4c495.so.9.1.0", b"", "9.1.0"),
+        ("README", b"libcudnn.so.8\0", "8"),
+        ("README", b"", None),
+    ],
+)
+def test_the_cudnn_that_a_wheel_loads_is_beside_its_library_or_named_in_it(
+    index: Index, variants: Path, beside: str, named: bytes, cudnn: str | None
+) -> None:
+    index.add(
+        "ctranslate2-4.5.0-cp310-cp310-manylinux_2_17_x86_64.whl",
+        {
+            "ctranslate2-4.5.0.dist-info/METADATA": b"Metadata-Version: 2.1\n\n",
+            "ctranslate2.libs/libctranslate2-bc15bf3f.so.4.5.0": library("sm_70") + b"libcublas.so.12\0" + named,
+            beside: b"",
+        },
+    )
+    assert ran("frameworks", "--index", index.address, "ctranslate2")[0] == 0
+    (found,) = yaml.safe_load(variants.read_text(encoding="utf-8"))["wheels"]["ctranslate2"]
+    assert (found["built"], found.get("cudnn")) == ("12", cudnn)
+    before = len(index.asked)
+    assert ran("frameworks", "--index", index.address, "ctranslate2")[0] == 0
+    assert len(index.asked) == before, "what no wheel says is not looked for again"
+
+
 def test_a_sample_of_a_large_library_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framework_wheels, "_FIRST_PART", 3000)
     monkeypatch.setattr(framework_wheels, "_ENOUGH", 50)

@@ -146,11 +146,15 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
 
 
 def _not_known(graph: PinGraph, demand: Demand, kinds: Collection[str]) -> str:
-    """The unknown bounds between the one release of a demand and the demanded kinds; empty where nothing is missing."""
+    """The unknown bounds between the newest release of a demand and the demanded kinds, if each release has some."""
     matching = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
-    bounds = graph.bounds_of(Release(demand.kind, matching[0])) if len(matching) == 1 else ()
-    missing = [bound for bound in bounds if bound.unknown and bound.kinds <= set(kinds)]
-    return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in missing)}." if missing else ""
+    missing = [
+        [bound for bound in graph.bounds_of(Release(demand.kind, version)) if bound.unknown and bound.kinds <= {*kinds}]
+        for version in matching
+    ]
+    if not missing or not all(missing):
+        return ""
+    return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in missing[0])}."
 
 
 def _beyond(graph: PinGraph, demand: Demand) -> str:
@@ -192,7 +196,7 @@ def _telling_bounds(graph: PinGraph, release: Release, others: Mapping[str, Dema
         for kind in bound.kinds & others.keys():
             versions = frozenset(graph.versions.get(kind, ()))
             let_in = frozenset().union(*(way.allowed.get(kind, versions) for way in bound.ways)) & versions
-            if let_in != versions:
+            if any(others[kind].admits(version) for version in versions - let_in):
                 restricting.append(bound)
     telling = [bound for bound in excluding if bound.kinds <= others.keys()]
     return telling or excluding or restricting

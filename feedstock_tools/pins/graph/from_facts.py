@@ -60,7 +60,13 @@ def _graph_for(
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales, compiles=not wheels)),
         *_of_libraries(facts, cudas, scales["sm"]),
         *_of_the_machine(facts, scales, also),
-        *(bound for name in wheels for bound in bounds_of_wheels(name, facts, cudas, pythons, scales)),
+        *(
+            bound
+            for name in wheels
+            for bound in bounds_of_wheels(
+                name, facts, cudas, pythons, scales, [each for each in wheels if each != name]
+            )
+        ),
         *(bound for gpu in _gpus(also) for bound in _of_gpu(gpu, cudas, scales["driver"])),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
@@ -387,13 +393,14 @@ def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:
 
 
 def bounds_of_wheels(
-    name: str, facts: CudaFacts, cudas: Sequence[str], pythons: Sequence[str], scales: Scales
+    name: str, facts: CudaFacts, cudas: Sequence[str], pythons: Sequence[str], scales: Scales, others: Sequence[str]
 ) -> Iterator[Bound]:
-    """The CUDA, cuDNN, Python, platforms and GPUs that the wheels of a framework are for, by minor version."""
-    by_version: dict[str, dict[str, WheelRelease]] = {}
-    for key in FRAMEWORKS[name]:
-        for wheels in load_wheels().get(key, ()):
-            by_version.setdefault(wheels.version, {})[key] = wheels
+    """The CUDA, cuDNN, Python, platforms and GPUs that the wheels of a framework are for, by minor version.
+
+    Args:
+        others: the other frameworks of the question.
+    """
+    by_version = _by_version(name)
     cudnns = [release.version for release in facts.libraries["cudnn"].releases] if "cudnn" in facts.libraries else []
     for version, builds in by_version.items():
         release = Release(name, version)
@@ -406,6 +413,16 @@ def bounds_of_wheels(
         yield _cuda_of_wheels(release, builds, cudas, source)
         yield from _code_of_wheels(release, builds, facts, cudas, scales)
         yield from _needed_cudnn(release, builds.values(), cudnns, source)
+        yield from _same_cudnn(release, builds.values(), others, source)
+
+
+def _by_version(name: str) -> Mapping[str, Mapping[str, WheelRelease]]:
+    """The wheels of a framework by version, and by their key of the facts."""
+    by_version: dict[str, dict[str, WheelRelease]] = {}
+    for key in FRAMEWORKS[name]:
+        for wheels in load_wheels().get(key, ()):
+            by_version.setdefault(wheels.version, {})[key] = wheels
+    return by_version
 
 
 def _of_platforms(release: Release, builds: Collection[WheelRelease], source: str) -> Iterator[Bound]:
@@ -434,6 +451,7 @@ def _code_of_wheels(
     """The GPUs that the code in the wheels runs on: machine code, or PTX that a new enough driver compiles."""
     ways: list[Way] = []
     words: dict[str, dict[str, list[str]]] = {}
+    failing: dict[str, str] = {}
     for key, wheels in builds.items():
         source = f"the GPU code in the wheel of {key} {wheels.version}"
         brought = brought_cuda(wheels, cudas)
@@ -441,6 +459,7 @@ def _code_of_wheels(
             mixed = frozenset(wheels.mixed.get(subdir, {}))
             services = services_of(text, scales["sm"])
             services = {"native": services["native"], "ptx": services["ptx"] | mixed}
+            failing |= {number: why for number, why in wheels.reported.items() if number in services["ptx"]}
             for how in ("native", "ptx"):
                 allowed = {"platform": frozenset({subdir}), "sm": services[how]}
                 allowed |= {"cuda": brought} if brought else {}
@@ -450,6 +469,9 @@ def _code_of_wheels(
                 if services[how]:
                     ways.append(Way(allowed, frozenset(allowed.keys() & {"__cuda"}), source))
             words.setdefault(code_words(text), {}).setdefault(key, []).append(subdir)
+    if failing:
+        others = frozenset(scales["sm"]) - failing.keys()
+        yield Bound(release, (Way({"sm": others}),), "; ".join(dict.fromkeys(failing.values())), unknown=True)
     if ways:
         unread = {platform: why for wheels in builds.values() for platform, why in wheels.unread.items()}
         if unread:
@@ -536,13 +558,20 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
         ways.append(Way({"cuda": brought}, frozenset({"cuda"}), source))
         cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
         spec = (wheels.cuda_of_name or wheels.cuda_spec or "").removesuffix(".*")
-        named = f"{key} for CUDA {spec}" if several else f"its wheels bring CUDA {spec}"
+        verb = "bring" if wheels.cuda else "were built with"
+        named = f"{key} for CUDA {spec}" if several else f"its wheels {verb} CUDA {spec}"
         if not wheels.code and wheels.unread:
             named += ", whose GPU code is not known"
         elif not wheels.code:
             named = f"{key} without CUDA" if several else "its wheels bring no CUDA"
         words.append(f"{named}{cudnn if wheels.code else ''}")
     return Bound(release, tuple(ways), f"its wheels are {listed(words)}" if several else words[0])
+
+
+def _cudnn_of(wheels: WheelRelease) -> str | None:
+    """The cuDNN that a wheel was built with, or its major version alone; None if it brings its own or says nothing."""
+    least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)*)", wheels.tested[1] if wheels.tested else wheels.cudnn or "")
+    return least[1] if least else None
 
 
 def _needed_cudnn(
@@ -552,20 +581,28 @@ def _needed_cudnn(
 
     (NVIDIA cuDNN, API compatibility: an application runs with the same major and the same or a later minor version.)
     """
-    allowed: set[str] = set()
-    built: list[str] = []
-    for wheels in builds:
-        least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)*)", wheels.tested[1] if wheels.tested else wheels.cudnn or "")
-        if least is None:
-            return
-        minor = parse_version(".".join(least[1].split(".")[:2]))
-        built.append(least[1])
-        allowed |= {
-            version
-            for version in cudnns
-            if parse_version(version).major == minor.major and parse_version(version) >= minor
-        }
-    if cudnns and built:
-        way = Way({"cudnn": frozenset(allowed)}, source=source)
-        reason = f"it was built with cuDNN {listed(dict.fromkeys(built))}, and needs that minor version or a later one"
-        yield Bound(release, (way,), reason)
+    built = [cudnn for wheels in builds if (cudnn := _cudnn_of(wheels))]
+    if not cudnns or len(built) < len(builds):
+        return
+    least = [parse_version(".".join(cudnn.split(".")[:2])) for cudnn in built]
+    versions = {version: parse_version(version) for version in cudnns}
+    allowed = {
+        name for name, each in versions.items() if any(each.major == minor.major and each >= minor for minor in least)
+    }
+    way = Way({"cudnn": frozenset(allowed)}, source=source)
+    reason = f"it was built with cuDNN {listed(dict.fromkeys(built))}, and needs that minor version or a later one"
+    yield Bound(release, (way,), reason)
+
+
+def _same_cudnn(
+    release: Release, builds: Collection[WheelRelease], others: Sequence[str], source: str
+) -> Iterator[Bound]:
+    """The releases of other frameworks that run in one environment with a framework: an environment has one cuDNN."""
+    own = {cudnn.partition(".")[0] for wheels in builds if (cudnn := _cudnn_of(wheels))}
+    for other in others if own else ():
+        allowed = set()
+        for version, wheels in _by_version(other).items():
+            theirs = {cudnn.partition(".")[0] for each in wheels.values() if (cudnn := _cudnn_of(each))}
+            allowed |= {version} if not theirs or theirs & own else set()
+        said = f"it needs cuDNN {listed(sorted(own))}, and an environment has one"
+        yield Bound(release, (Way({other: frozenset(allowed)}, source=source),), said)
