@@ -268,6 +268,7 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("torch=2.8.0 --cuda 12.8", "torch==2.8.0.*", "3.13.1"),
         ("torch=2.8 --cuda 12.8", "torch==2.8.*", "3.13.1"),
         ("torch=2.11 --cuda 13.0 --platform linux-aarch64", "torch==2.11.*", "3.14.1"),
+        ("torch=2.10 --cuda 12.8 --platform linux-aarch64", "torch==2.10.*", "3.14.1"),
         ("torch=2.1 --cuda 11.8", "torch==2.1.*", "3.11.1"),
         ("torch=2.5 --cuda 12.1 --platform win-64", "torch==2.5.*", "3.13.1"),
         ("torch --cuda 12", "torch==2.10.*", "3.14.1"),
@@ -286,7 +287,8 @@ def test_pip_gets_what_the_wheels_are_for(pythons: str, arguments: str, pip: str
     [
         "jax=0.11 --cuda 12 --python 3.11 --platform linux-64",
         "jax=0.4.38 --cuda 12 --platform linux-aarch64",
-        "torch=2.10 --cuda 12.8 --platform linux-aarch64",
+        "torch=2.8 --cuda 12.8 --platform linux-aarch64",
+        "torch=2.12 --cuda 12.8 --platform linux-64",
     ],
 )
 def test_what_the_wheels_are_not_for_is_not_written(pythons: str, arguments: str) -> None:

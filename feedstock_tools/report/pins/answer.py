@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.frameworks import library_wheels, load_frameworks, load_wheels
+from feedstock_tools.facts.frameworks import conda_builds, library_wheels, load_frameworks, load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
-from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
+from feedstock_tools.gpu_code.architecture import Architecture, service_of
 from feedstock_tools.pins.graph.from_facts import brought_cuda, ptx_version, services_of, wheels_for
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 from feedstock_tools.wording import aligned, listed
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.cuda import CudaFacts, PinningRow
-    from feedstock_tools.facts.frameworks import Setup
+    from feedstock_tools.facts.frameworks import Setup, WheelRelease
     from feedstock_tools.pins.graph.answers import Answer
     from feedstock_tools.pins.graph.explain import Conflict
     from feedstock_tools.pins.graph.kinds import Demand
@@ -227,11 +228,12 @@ def notes(answer: Answer) -> Iterator[str]:
     yield from _of_several_chips(answer)
     yield from _forward(answer)
     yield from _in_wsl(answer)
+    yield from _on_jetson(answer)
     yield from _of_the_family(answer)
     yield from _by_wheels(answer)
     yield from _newer_glibc(answer)
     yield from _on_pypi(answer)
-    yield from _indexes(answer)
+    yield from _elsewhere(answer)
 
 
 def _demanded(answer: Answer, kind: str) -> list[str]:
@@ -328,7 +330,17 @@ def _in_wsl(answer: Answer) -> Iterator[str]:
         least += [find_gpu(name, load_gpus()).least_driver(windows=True) for name in _demanded(answer, "gpu")]
         version = max((driver for driver in least if driver), key=parse_version, default=None)
         needed = f" ({version} or later)" if version else ""
-        yield f"WSL 2 runs packages for linux-64 with the driver of Windows{needed}; install none in WSL itself."
+        yield f"WSL 2 runs packages for linux-64 with the driver of Windows{needed}; install no Linux driver in WSL."
+
+
+def _on_jetson(answer: Answer) -> Iterator[str]:
+    """The frameworks of Jetson modules come from NVIDIA, built for a JetPack (NVIDIA, Frameworks for Jetson)."""
+    boards = [gpu for name in _demanded(answer, "gpu") if (gpu := find_gpu(name, load_gpus())).tegra]
+    if answer.conflict is not None and boards and {*FRAMEWORKS} & {demand.kind for demand in answer.demands}:
+        yield (
+            f"for {boards[0].name} NVIDIA builds frameworks itself, by the version of JetPack "
+            "(https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/)."
+        )
 
 
 def _of_the_family(answer: Answer) -> Iterator[str]:
@@ -426,49 +438,96 @@ def _users(library: str, major: str, version: str) -> str:
     return f", which the wheels of {', '.join(names)} bring along" if names else ""
 
 
-def _indexes(answer: Answer) -> Iterator[str]:
-    """torch's wheels on PyPI are for one CUDA version; PyTorch has the same release for others elsewhere."""
-    from_wheels = [kind for kind in ("torch", "pytorch") if answer.graph.origins.get(kind) == "the wheels on PyPI"]
-    asked = [demand for demand in answer.demands if demand.kind in {*from_wheels} & _in_conflict(answer)]
-    if not asked or not {"cuda", "gpu", "sm", "platform"} & _in_conflict(answer):
+#: conda-forge's packages by the frameworks that have another name on PyPI.
+_ON_CONDA_FORGE = {"torch": "pytorch", "jax": "jaxlib", "faiss-gpu": "faiss", "onnxruntime-gpu": "onnxruntime"}
+
+
+def _elsewhere(answer: Answer) -> Iterator[str]:
+    """Builds of a framework that PyPI does not have: on PyTorch's own indexes, and on conda-forge.
+
+    Where the answer is a set, that is worth a word if PyTorch's have a newer torch for the driver.
+    """
+    of_wheels = [name for name in FRAMEWORKS if answer.graph.origins.get(name) == "the wheels on PyPI"]
+    about = _in_conflict(answer) or {demand.kind for demand in answer.demands}
+    framework = next((each for each in answer.demands if each.kind in of_wheels), None)
+    if framework is None or not about & ({"driver"} if answer.sets else {"cuda", "gpu", "sm", "platform", "driver"}):
+        return
+    if answer.conflict is not None and framework not in answer.conflict.demands:
+        return
+    asked = _Asked(answer, framework)
+    parts = [*_on_indexes(answer, asked)]
+    if answer.conflict is not None:
+        package = _ON_CONDA_FORGE.get(framework.kind, framework.kind)
+        fit = asked.builds(package) or asked.of_any_version.builds(package)
+        lines = [f"`feedstock-tools cuda env {package}={build.minor} --cuda {build.built}`" for build in fit[-2:]]
+        parts += [f"conda-forge has builds that run: {listed(lines)}"] if lines else []
+    if parts:
+        yield f"this is about the wheels of {framework.kind} on PyPI; {'; '.join(parts)}."
+
+
+def _on_indexes(answer: Answer, asked: _Asked) -> Iterator[str]:
+    """What PyTorch's own indexes have of torch for an answer's demands, in words; newer ones than in a set."""
+    if asked.framework.kind not in ("torch", "pytorch"):
         return
     facts = load_frameworks()
-    ways = (way for way in facts.frameworks["pytorch"].ways if any("--index-url" in text for text in way.pip))
-    indexes = [f"`{way.pip[-1].format(digits=digits)}`" for way in ways if (digits := _digits(answer, asked[0], way))]
-    source = f"by {facts.sources['pytorch-index']} of November 2026"
-    others = (
-        f"; {source} its own indexes, not read by us, have builds that may run: {listed(indexes)}" if indexes else ""
-    )
-    yield (
-        f"this is about PyTorch's wheels on PyPI{others}. conda-forge has builds too: "
-        "`feedstock-tools cuda env pytorch=VERSION --cuda VERSION`."
-    )
+    chosen = parse_version(answer.sets[0][asked.framework.kind]) if answer.sets else None
+    ways = [way for way in facts.frameworks["pytorch"].ways if way.code]
+    found = [(version, way) for way in ways if (version := asked.newest(way))]
+    source = f"by {facts.sources['pytorch-index']} of November 2026 its own indexes, not read by us,"
+    if not found and answer.conflict is not None:
+        others = [(version, way) for way in ways if (version := asked.of_any_version.newest(way))]
+        found = sorted(others, key=lambda other: parse_version(other[0]))[-1:]
+    lines = []
+    for version, way in found:
+        if chosen is None or parse_version(version) > chosen:
+            index = way.pip[-1].format(digits=(way.cuda or "").removesuffix(".*").replace(".", ""))
+            lines.append(f"`torch=={minor_of(version)}.* {index}`")
+    if lines:
+        yield f"{source} have {listed(lines[-3:])}"
 
 
-def _digits(answer: Answer, torch: Demand, way: Setup) -> str:
-    """The CUDA of one of PyTorch's indexes, `126`, that may have the demanded torch for the other demands; or nothing.
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an answer demands of a build of a framework from elsewhere."""
 
-    For a GPU that the wheels on PyPI leave out, that is one with an older CUDA if the GPU is older than their code, and
-    a newer one otherwise.
-    """
-    cuda = (way.cuda or "").removesuffix(".*")
-    has_it = [
-        each for each in answer.graph.versions[torch.kind] if torch.admits(each) and admits(way.versions or "*", each)
-    ]
-    gpus = [find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")]
-    fits = all(admits(spec, cuda) for spec in _demanded(answer, "cuda")) and all(
-        platform in way.platforms for platform in _demanded(answer, "platform")
-    )
-    if not has_it or not fits or any(gpu.tegra or gpu.grace for gpu in gpus):
-        return ""
-    known = [Architecture(int(name)) for name in answer.facts.toolkits[cuda].architectures if name.isdigit()]
-    for wheels in wheels_for(torch.kind, has_it[0], None):
-        own = max(brought_cuda(wheels, tuple(answer.facts.toolkits)), key=parse_version, default=cuda)
-        built = [each.number for code in wheels.code.values() for each in parse_architectures(code.split())]
-        elsewhere = any(platform not in wheels.code for platform in _demanded(answer, "platform"))
-        for number in (int(gpu.architecture.removeprefix("sm_")) for gpu in gpus):
-            is_older, is_newer = parse_version(cuda) < parse_version(own), parse_version(cuda) > parse_version(own)
-            has_code = is_older if number < min(built, default=0) else is_newer or elsewhere
-            if not has_code or service_of(known, number).how != "native":
-                return ""
-    return cuda.replace(".", "")
+    answer: Answer
+    framework: Demand
+
+    @property
+    def of_any_version(self) -> _Asked:
+        """The same of any version of the framework."""
+        return replace(self, framework=replace(self.framework, spec="*"))
+
+    def builds(self, package: str) -> list[WheelRelease]:
+        """conda-forge's builds of a package that meet the demands, oldest first."""
+        found = conda_builds().get(package, ())
+        return [build for build in found if build.built and self.takes(build.version, build.built, build.code)]
+
+    def newest(self, way: Setup) -> str | None:
+        """The newest torch of one of PyTorch's indexes that meets the demands."""
+        cuda = (way.cuda or "").removesuffix(".*")
+        versions = self.answer.graph.versions[self.framework.kind]
+        has = (version for version in versions if admits(way.versions or "*", version))
+        return next((version for version in has if self.takes(version, cuda, way.code)), None)
+
+    def takes(self, version: str, cuda: str, code: Mapping[str, str]) -> bool:
+        """Whether a build with GPU code by platform, made with a CUDA version, meets the demands."""
+        graph, answer = self.answer.graph, self.answer
+        gpus = [find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")]
+        on_arm = any(gpu.tegra or gpu.grace for gpu in gpus)
+        platforms = _demanded(answer, "platform") or (["linux-aarch64"] if on_arm else ["linux-64"])
+        numbers = {*_demanded(answer, "sm"), *(gpu.architecture.removeprefix("sm_") for gpu in gpus)}
+        runs = graph.partners(Release("cuda", cuda), "driver")
+        drivers = [demand for demand in answer.demands if demand.kind == "driver"]
+        return (
+            any(self.framework.admits(each) for each in (version, f"{minor_of(version)}.0"))
+            and all(admits(spec, cuda) for spec in _demanded(answer, "cuda"))
+            and all(any(demand.admits(each) for each in runs) for demand in drivers)
+            and not any(gpu.tegra for gpu in gpus)
+            and all(platform in code for platform in platforms)
+            and all(
+                number in services_of(code[platform], [number])["native"]
+                for platform in platforms
+                for number in numbers
+            )
+        )
