@@ -181,7 +181,7 @@ def _compared(
     for gpu, (capability, system) in GPUS.items():
         found = {key: expected(entries[key], capability) if key in entries else "no" for key in releases}
         failing = {
-            key: why for key in found if found[key] == "ptx" and (why := wheels[key].reported.get(str(capability)))
+            key: said for key in found if found[key] == "ptx" and (said := wheels[key].reported.get(str(capability)))
         }
         found |= dict.fromkeys(failing, "unknown")
         for key, how in found.items():

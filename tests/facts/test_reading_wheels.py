@@ -250,7 +250,7 @@ def test_the_cudnn_that_a_wheel_loads_is_beside_its_library_or_named_in_it(
     assert (found["built"], found.get("cudnn")) == ("12", cudnn)
     before = len(index.asked)
     assert ran("frameworks", "--index", index.address, "ctranslate2")[0] == 0
-    assert len(index.asked) == before, "what no wheel says is not looked for again"
+    assert len(index.asked) == before, "a wheel that names no cuDNN is read once"
 
 
 def test_a_sample_of_a_large_library_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
