@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +24,8 @@ class UsedVariables:
 
 #: The characters that a name, a version and a build string must not have (conda_build/metadata.py: check_bad_chrs).
 _BAD = frozenset("=@#$%^&*:;\"'\\|<>?/ ")
+#: What conda-build itself writes into build strings, and does not check, for a version with one part: `lua5*`.
+_OPEN_LANGUAGE = re.compile(r"(np|py|pl|lua|r)\d+\*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class RenderedOutput:
         for what, value, bad in (
             ("name", self.name, _BAD | {"!"}),
             ("version", self.version, _BAD | {"-"}),
-            ("build string", self.build_string, _BAD | {"-", "!"}),
+            ("build string", _OPEN_LANGUAGE.sub("", self.build_string), _BAD | {"-", "!"}),
         ):
             if wrong := bad.intersection(value):
                 yield f"{''.join(sorted(wrong))!r} in the {what} '{value}'"

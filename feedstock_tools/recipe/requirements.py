@@ -39,8 +39,13 @@ def ensure_valid_spec(spec: str) -> str:
     return spec if "*" in spec else _NEEDS_STAR.sub(r"\1 \2.*", spec)
 
 
-#: Operators in a row or in a version, nothing beside a comma or after an operator, one where a build string stands.
-_BROKEN = re.compile(r"[<>]{2}|[<>=][\w.*]+[<>]|[,|]\s*[,|]|\s.*[<>=!,|]\s*$|^\S+\s+[<>=!]*\s*[\w.*]+\s+[<>=!]")
+#: Operators in a row or in a version, nothing beside a comma or after an operator, one where a build string stands;
+#: no name, and characters that neither a name nor a version has (a version that begins with ^ is an expression).
+_BROKEN = re.compile(
+    r"[<>]{2}|[<>=][\w.*]+[<>]|[,|]\s*[,|]|\s.*[<>=!,|]\s*$|^\S+\s+[<>=!]*\s*[\w.*]+\s+[<>=!]"
+    r"|^\s*[<>=!.-]|^[^\s<>=!~^]*[{}&%@;?$`\"'\\]|^\S+\s+[<>=!~]*\s*[^\s^]*[{}&%@;?$`\"'\\/]"
+    r"|^\S+\s+[^\s^]*\.(?:[.,|\s]|$)|(?<!\d)[!~](?!=)"
+)
 
 
 @lru_cache(maxsize=8192)
@@ -50,7 +55,7 @@ def is_broken(spec: str) -> bool:
     >>> is_broken("foo >1 <2"), is_broken("foo >>> 1"), is_broken("foo >=1, <2"), is_broken("foo >= 1 h_0")
     (True, True, False, False)
     """
-    return "[" not in spec and _BROKEN.search(spec) is not None
+    return "[" not in spec and "://" not in spec and _BROKEN.search(spec.partition("#")[0]) is not None
 
 
 @lru_cache(maxsize=8192)

@@ -110,6 +110,9 @@ def _built(
         if refused := [*output.refused_parts(), *_refused_requirements(meta, output)]:
             where = f"conda-build refuses {refused[0]} in {configuration.name}"
             raise InputError(where, path=folder / "meta.yaml", hint="`feedstock-tools lint` shows the lines.")
+        if "None" in output.version.split("."):
+            where = f"the version '{output.version}' of {output.name} follows from sources, which were not fetched"
+            raise InputError(where, path=folder / "meta.yaml", hint="Write the version into the recipe.")
         if meta.kind.startswith("conda"):
             yield output
 

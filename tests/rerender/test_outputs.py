@@ -68,6 +68,9 @@ def test_names_are_those_of_conda_build(configuration: str) -> None:
         ('"1"\n', '"1"\nrequirements:\n  run:\n    - foo >=1,<2<py312\n', "the requirement 'foo >=1,<2<py312' of a"),
         ('"1"\n', '"1"\nrequirements:\n  run:\n    - a >=1\n', "a, which requires itself"),
         ('"1"\n', '"1"\nrequirements:\n  host:\n    - foo >1 <2\n', "the requirement 'foo >1 <2' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  host:\n    - foo  { foo }\n', "the requirement 'foo  { foo }' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  run:\n    - foo >=1&<2\n', "the requirement 'foo >=1&<2' of a"),
+        ('"1"\n', '"1"\nrequirements:\n  run:\n    - "@foo"\n', "the requirement '@foo' of a"),
     ],
 )
 def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, new: str, refused: str) -> None:
@@ -88,6 +91,14 @@ def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, ne
         ("outputs:\n  - b\n", "meta.yaml: outputs has an item that is not a mapping: b"),
         ("outputs:\n  name: b\n", "meta.yaml:4: the section 'outputs' must be a list"),
         ("source:\n  - a.tar.gz\n", "meta.yaml: source has an item that is not a mapping: a.tar.gz"),
+        ("requirements:\n  run:\n    - zlib\n    -\n", "meta.yaml: requirements/run has an empty item"),
+        ("requirements:\n  host:\n    - {{ nothing }}\n", "meta.yaml: requirements/host has an empty item"),
+        ("requirements:\n  build:\n    - yes\n", "meta.yaml: requirements/build has the item 'true'"),
+        (
+            "outputs:\n  - name: b\n    requirements:\n      run_constrained:\n        - ~\n",
+            "meta.yaml: requirements/run_constrained has an empty item",
+        ),
+        ("outputs:\n  - name: b\n    requirements:\n      -\n", "meta.yaml: requirements/run has an empty item"),
     ],
 )
 def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refused: str) -> None:
@@ -99,6 +110,26 @@ def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refu
         output_files(tmp_path, read_configurations(tmp_path))
     with pytest.raises(InputError, match=refused):
         rerender(tmp_path)
+
+
+def test_a_version_that_follows_from_sources_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    version = "version: 2.{{ load_setup_py_data().get('version') }}"
+    (tmp_path / "recipe/meta.yaml").write_text(f"package:\n  name: a\n  {version}\n")
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support/linux_64_.yaml").write_text("target_platform:\n- linux-64\n")
+    with pytest.raises(InputError, match=r"the version '2.None' of a follows from sources, which were not fetched"):
+        output_files(tmp_path, read_configurations(tmp_path))
+
+
+def test_build_strings_that_conda_build_itself_gives_a_star_are_named(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    text = 'package:\n  name: a\n  version: "1"\nrequirements:\n  host:\n    - lua\n  run:\n    - lua\n'
+    (tmp_path / "recipe/meta.yaml").write_text(text)
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support/linux_64_.yaml").write_text("lua:\n- '5'\ntarget_platform:\n- linux-64\n")
+    (package,) = output_files(tmp_path, read_configurations(tmp_path))
+    assert package.build_string.startswith("lua5*")
 
 
 def test_a_recipe_without_a_version_is_refused(tmp_path: Path) -> None:
