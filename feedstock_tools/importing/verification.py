@@ -148,7 +148,9 @@ def laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], f
     """The feedstock with the generated files in place of its recipe."""
     copy = folder / feedstock.name
     old = shutil.ignore_patterns("meta.yaml", "recipe.yaml", "conda_build_config.yaml")
-    shutil.copytree(feedstock / recipe, copy / "recipe", ignore=old, symlinks=True)
+    copy.mkdir()
+    if (feedstock / recipe).is_dir():
+        shutil.copytree(feedstock / recipe, copy / "recipe", ignore=old, symlinks=True)
     if (feedstock / CI_SUPPORT).is_dir():
         shutil.copytree(feedstock / CI_SUPPORT, copy / CI_SUPPORT, symlinks=True)
     if (feedstock / FORGE_FILE).is_file():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import ndiff
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -254,3 +255,12 @@ def test_what_is_skipped_for_a_while_keeps_its_requirements(v0: Path) -> None:
     updated = update_spec(v0, pinning=pinning)
     assert (updated.missed, updated.differences) == ((), ())
     assert sorted(updated.text.split()) == sorted(spec.split())
+
+
+def test_without_the_generated_files_there_is_nothing_to_take_over(spec: Path) -> None:
+    feedstock = spec.parent
+    rmtree(feedstock / "recipe")
+    words = ("import", str(feedstock), "--update", "--pinning", str(feedstock.parent / "pinning"))
+    done = command.here(*words, folder=feedstock)
+    assert done.returncode == 2
+    assert "recipe.yaml: there is no such file\n  `feedstock-tools generate` writes it from feedstock.yaml." in done.stderr
