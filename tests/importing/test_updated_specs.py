@@ -263,4 +263,4 @@ def test_without_the_generated_files_there_is_nothing_to_take_over(spec: Path) -
     words = ("import", str(feedstock), "--update", "--pinning", str(feedstock.parent / "pinning"))
     done = command.here(*words, folder=feedstock)
     assert done.returncode == 2
-    assert "recipe.yaml: there is no such file\n  `feedstock-tools generate` writes it from feedstock.yaml." in done.stderr
+    assert "recipe.yaml: there is no such file\n  `feedstock-tools generate` writes it" in done.stderr

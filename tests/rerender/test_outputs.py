@@ -132,6 +132,17 @@ def test_build_strings_that_conda_build_itself_gives_a_star_are_named(tmp_path: 
     assert package.build_string.startswith("lua5*")
 
 
+@pytest.mark.parametrize(("rules", "counts"), [("2026.8.5+26.7.1", True), ("3.52.3+25.1.2", False)])
+def test_the_name_of_a_cdt_counts_where_its_line_is_not_selected(tmp_path: Path, rules: str, counts: bool) -> None:
+    (tmp_path / "recipe").mkdir()
+    text = 'package:\n  name: a\n  version: "1"\nrequirements:\n  build:\n    - {{ cdt("libx11") }}  # [linux]\n'
+    (tmp_path / "recipe/meta.yaml").write_text(text)
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support/osx_64_.yaml").write_text("cdt_name:\n- conda\ntarget_platform:\n- osx-64\n")
+    (package,) = output_files(tmp_path, read_configurations(tmp_path), Rules.parse(rules))
+    assert ("cdt_name" in package.hash_input) is counts
+
+
 def test_a_recipe_without_a_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe").mkdir()
     (tmp_path / "recipe/meta.yaml").write_text("package:\n  name: a\n")

@@ -18,6 +18,7 @@ _NOTHING: frozenset[str] = frozenset()
 _LANGUAGE = re.compile(r"(.*?)_(compiler|stdlib)(_version)?$")
 _SHELL_USE = re.compile(r"^[^$\n]*\$\{?\s*([A-Za-z_][\w.]*)\s*[\s|}]", re.MULTILINE)
 _SYSROOT = "CONDA_BUILD_SYSROOT"
+_CDT, _CDT_USE = "cdt(", r"\{{\s*cdt\("
 
 
 class _Key:
@@ -31,7 +32,7 @@ class _Key:
         if language and (language.group(2) == "compiler" or rules.stdlib_uses):
             self.call = f"{language.group(2)}("
         elif key.startswith("cdt_") and rules.cdt_uses:
-            self.call = "cdt("
+            self.call = _CDT
 
     def is_used_in(self, line: str) -> bool:
         """Whether a line uses the key after its selector has been applied."""
@@ -46,9 +47,15 @@ class _Key:
             call = rf"\{{\s*{self._language.group(2)}\([\'\"]{language}[\"\'][^\{{]*?\}}"
             patterns.append((self.call, call))
         elif self.call:
-            patterns.append((self.call, r"\{{\s*cdt\("))
+            patterns.append((self.call, _CDT_USE))
         dashed = "[-_]".join(map(re.escape, self.key.split("_")))
         return [*patterns, *_text_patterns(re.escape(self.key), dashed, self._rules)]
+
+    def is_used_unselected(self, line: str) -> bool:
+        """Whether a line uses the key before its selector is applied: in it, or by a `cdt` whatever it says."""
+        if self.call == _CDT and _CDT in line and _compiled(_CDT_USE).search(line):
+            return True
+        return "[" in line and self.key in line and self.selector.search(line) is not None
 
     @cached_property
     def selector(self) -> re.Pattern[str]:
@@ -94,7 +101,7 @@ class UsageFinder:
             compilers = {"c_compiler", "cxx_compiler"} if rules.compiler_uses_sysroot else set()
             self._with_sysroot = frozenset(compilers | ({"c_stdlib"} if rules.stdlib_uses else set()))
         in_line, in_selector = cache(self._in_line), cache(self._in_selector)
-        #: The keys used in text whose selectors have been applied, and those in the selectors of unrendered text.
+        #: The keys used in text whose selectors have been applied, and those in text where they have not been.
         self.in_text = cache(lambda text: self._union(map(in_line, text.splitlines())))
         self.in_selectors = cache(lambda text: self._union(map(in_selector, text.splitlines())))
 
@@ -113,9 +120,9 @@ class UsageFinder:
         )
 
     def _in_selector(self, line: str) -> frozenset[str]:
-        if "[" not in line:
+        if "[" not in line and _CDT not in line:
             return _NOTHING
-        return frozenset(key.key for key in self._keys if key.key in line and key.selector.search(line))
+        return frozenset(key.key for key in self._keys if key.is_used_unselected(line))
 
 
 @lru_cache(maxsize=16)

@@ -126,7 +126,7 @@ class TextUses:
         for part in parts:
             for number, text in part.raw:
                 if key in finder.in_selectors(text):
-                    yield "selector", self._place(number)
+                    yield "cdt" if key.startswith("cdt_") and "cdt(" in text else "selector", self._place(number)
             forced = frozenset(_forced(key, part.selected)) if part.forces else frozenset()
             for number, text in part.selected:
                 if number in forced:
