@@ -467,7 +467,8 @@ def _code_of_wheels(
                     written = ptx_version(facts, wheels, text)
                     allowed["__cuda"] = _compiling(facts, written, scales["__cuda"])
                 if services[how]:
-                    ways.append(Way(allowed, frozenset(allowed.keys() & {"__cuda"}), source))
+                    said = f"the wheel of {key} for {subdir} holds {code_words(text)}"
+                    ways.append(Way(allowed, frozenset(allowed.keys() & {"__cuda"}), source, said))
             words.setdefault(code_words(text), {}).setdefault(key, []).append(subdir)
     if failing:
         others = frozenset(scales["sm"]) - failing.keys()
@@ -555,7 +556,6 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
             none = Way({"cuda": frozenset()}, source=source)
             why = next((f"of its wheels it is not known: {why}" for why in wheels.unread.values()), None)
             return Bound(release, (none,), why or "its metadata names no CUDA", unknown=True)
-        ways.append(Way({"cuda": brought}, frozenset({"cuda"}), source))
         cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
         spec = (wheels.cuda_of_name or wheels.cuda_spec or "").removesuffix(".*")
         verb = "bring" if wheels.cuda else "were built with"
@@ -565,7 +565,9 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
         elif not wheels.code:
             named = f"{key} without CUDA" if several else "its wheels bring no CUDA"
         words.append(f"{named}{cudnn if wheels.code else ''}")
-    return Bound(release, tuple(ways), f"its wheels are {listed(words)}" if several else words[0])
+        said = f"it is {words[-1]}" if several else ""
+        ways.append(Way({"cuda": brought}, frozenset({"cuda"}), source, said))
+    return Bound(release, tuple(ways), f"it is {' or '.join(words)}" if several else words[0])
 
 
 def _cudnn_of(wheels: WheelRelease) -> str | None:

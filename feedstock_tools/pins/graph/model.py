@@ -35,12 +35,14 @@ class Release:
 class Way:
     """One way in which a release goes with others: one of these versions for each named kind.
 
-    The set must have a release of the kinds in `needed`; the others may be missing. `source` is the origin of the way.
+    The set must have a release of the kinds in `needed`; the others may be missing. `source` is the origin of the way,
+    and `said` the way in words where the bound's are those of several.
     """
 
     allowed: Mapping[str, frozenset[str]]
     needed: frozenset[str] = frozenset()
     source: str = ""
+    said: str = ""
 
     def __hash__(self) -> int:
         return hash((frozenset(self.allowed.items()), self.needed, self.source))
@@ -93,6 +95,10 @@ class Bound:
                     return versions
                 allowed |= way.allowed[kind]
         return [version for version in versions if version in allowed]
+
+    def said_of(self, chosen: Chosen) -> str:
+        """The bound in words, of the way in which a set meets it if that has some."""
+        return next((way.said for way in self.ways if way.said and way.open_to(chosen)), self.said)
 
     @property
     def sources(self) -> tuple[str, ...]:

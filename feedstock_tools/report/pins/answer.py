@@ -202,13 +202,13 @@ def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
             if kind != other and kind in bound.kinds and better:
                 others = {name: value for name, value in chosen.items() if name in bound.kinds and name != kind}
                 if not bound.open_to({**others, kind: better[0]}):
-                    return f"{Release(other, version)}: {bound.said}"
+                    return f"{Release(other, version)}: {bound.said_of(chosen)}"
     if kind_named(kind).least:
         return ""
     own = graph.bounds_of(Release(kind, chosen[kind]))
     telling = {"platform"} if kind == "cuda" else {"cuda", "platform"}
     return "; ".join(
-        bound.said for bound in own if bound.kinds <= telling and (kind == "cuda" or "cuda" in bound.kinds)
+        bound.said_of(chosen) for bound in own if bound.kinds <= telling and (kind == "cuda" or "cuda" in bound.kinds)
     )
 
 
