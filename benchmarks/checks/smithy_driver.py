@@ -7,6 +7,7 @@ ended with. Nothing asks the network: maintainers exist, and hints and `python_m
 """
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -30,8 +31,7 @@ def offline(pinning: str) -> None:
         return subprocess.check_output(["git", "-C", pinning, "show", f"HEAD:recipe/{name}"], text=True)
 
     toml = tomllib.loads(file("linter_hints/hints.toml"))
-    after = file("conda_build_config.yaml").partition("\npython_min:\n")[2]
-    least = after.splitlines()[0].strip(" -'\"").split("#")[0].strip(" '\"")
+    (least,) = re.findall(r"^python_min:\n(?:  #.*\n)*  - '([\d.]+)'", file("conda_build_config.yaml"), re.MULTILINE)
     replaced: dict[str, Callable[..., Any]] = {
         "_maintainer_exists": lambda _: True,
         "_team_exists": lambda _: True,

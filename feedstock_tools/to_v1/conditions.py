@@ -11,6 +11,8 @@ from jinja2 import nodes
 from feedstock_tools.conditions.recipes import parse, unbracketed
 from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Name, Not, Or, Other, compared
 from feedstock_tools.conditions.tree import truth as truth_of
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.recipe.v1.expressions import PLATFORM_WORDS, is_platform
 from feedstock_tools.to_v1.expressions import Names, parsed
 from feedstock_tools.to_v1.writing import rewritten, translated
 
@@ -18,7 +20,13 @@ from feedstock_tools.to_v1.writing import rewritten, translated
 When = tuple[str, ...]
 #: A condition that never holds.
 NEVER: When = ("false",)
-_LINUX = MappingProxyType({**dict.fromkeys(("linux", "unix", "linux64", "x86_64"), True), "win": False, "osx": False})
+#: Whether each name of platforms holds on the platforms of conda-forge.
+_EACH = {
+    subdir: {word: is_platform(word, Platform.parse(subdir)) for word in PLATFORM_WORDS}
+    for subdir in KNOWN_SUBDIRS
+    if subdir.startswith(("linux-", "osx-", "win-"))
+}
+_LINUX = MappingProxyType(_EACH["linux-64"])
 _PLATFORMS = {"build_platform", "target_platform"}
 _OPPOSITES = {"win": "unix", "unix": "win"}
 _COMPARISONS = {"==": "!=", "!=": "==", "in": "not in", "not in": "in"}
@@ -158,6 +166,32 @@ def without(when: When, known: When) -> When:
     return tuple(part for part in when if part not in known)
 
 
+def unimplied(when: When) -> When:
+    """The conditions that do not follow from the others.
+
+    >>> unimplied(("linux or x", "linux")), unimplied(("linux or osx", "aarch64")), unimplied(("linux", "osx or win"))
+    (('linux',), ('aarch64',), ('linux', 'osx or win'))
+    """
+    kept = when
+    for part in when:
+        others = tuple(other for other in kept if other != part)
+        if any(other in others for other in _alternatives(part)) or _follows(part, others):
+            kept = others
+    return kept
+
+
+def _follows(part: str, others: When) -> bool:
+    """Whether a condition holds on each platform on which others can."""
+    possible = [names for names in _EACH.values() if not any(truth(other, names) is False for other in others)]
+    return bool(others and possible) and all(truth(part, names) is True for names in possible)
+
+
+def _alternatives(text: str) -> Iterator[str]:
+    tree = parse(text, "expression")
+    if isinstance(tree, Or):
+        yield from (rewritten(parsed(text[slice(*part.span)])) for part in tree.parts)
+
+
 def _complements(first: str, second: str) -> bool:
     return _OPPOSITES.get(first) == second or _opposite(first) == second
 
@@ -170,20 +204,23 @@ def are_exhaustive(first: When, second: When) -> bool:
 
 
 def exclude(first: When, second: When) -> bool:
-    """Whether two conditions never hold together, as far as their texts tell."""
-    systems = {"linux", "osx", "win"}
+    """Whether two conditions never hold together, as far as their texts tell.
+
+    >>> exclude(("linux64",), ("osx",)), exclude(("linux64",), ("aarch64",)), exclude(("linux",), ("aarch64",))
+    (True, True, False)
+    """
     pairs = [(left, right) for left in first for right in second if left != right]
-    return any(
-        _complements(left, right) or {left, right} <= systems or _are_values_of_one(left, right)
-        for left, right in pairs
-    )
+    if any(_complements(left, right) or _are_values_of_one(left, right) for left, right in pairs):
+        return True
+    return all(any(truth(part, names) is False for part in (*first, *second)) for names in _EACH.values())
 
 
 def _are_values_of_one(first: str, second: str) -> bool:
-    """Whether two conditions compare a name with different texts."""
+    """Whether two conditions compare one value with different texts."""
     match parse(first, "expression"), parse(second, "expression"):
-        case Compare(Name(one), "==", Constant(left)), Compare(Name(other), "==", Constant(right)):
-            return one == other and isinstance(left, str) and isinstance(right, str) and left != right
+        case Compare(one, "==", Constant(left)), Compare(other, "==", Constant(right)):
+            is_one = first[slice(*one.span)] == second[slice(*other.span)]
+            return is_one and isinstance(left, str) and isinstance(right, str) and left != right
     return False
 
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import combinations
 
 from jinja2 import nodes
 
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.recipe.requirements import SECTIONS
-from feedstock_tools.to_v1.conditions import NEVER, When, exclude, on_linux, without
+from feedstock_tools.to_v1.conditions import NEVER, When, exclude, joined, on_linux, unimplied, without
 from feedstock_tools.to_v1.expressions import Names, expression_of, parsed
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, keyed
 from feedstock_tools.to_v1.statements import Problem
@@ -333,6 +334,8 @@ _SOURCE = {
     **{"git_url": "git", "git_depth": "depth", "fn": "file_name", "folder": "target_directory"},
 }
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+#: The most hashes of one source that become one expression.
+_MOST_HASHES = 2
 
 
 def sources_of(nodes: Sequence[Node], outer: When, given: Given) -> Dict | List:
@@ -352,14 +355,22 @@ def sources_of(nodes: Sequence[Node], outer: When, given: Given) -> Dict | List:
 
 
 def _apart(source: Mapped) -> Iterator[Mapped]:
-    """One source for each kind that it is under conditions of its own, such as a release or a git repository."""
-    places = [(name, value.when) for name, value in source.entries if name in {"url", "git_url", "path"}]
-    if len({name for name, _ in places}) < 2:
+    """One source for each kind that it is under conditions of its own, such as a release or a git repository.
+
+    And one for each hash where there are too many for an expression that people can read; conda-forge has no source
+    without one.
+    """
+    entries = [(name, value) for name, value in source.entries if value.when != NEVER]
+    places = {name: value.when for name, value in entries if name in {"url", "git_url", "path"}}
+    hashes = [value.when for name, value in entries if name in {"sha256", "md5"}]
+    is_long = len(hashes) > _MOST_HASHES and all(exclude(*pair) for pair in combinations(hashes, 2))
+    if len(places) < 2 and not is_long:
         yield source
         return
-    for when in dict.fromkeys(when for _, when in places):
-        entries = tuple(pair for pair in source.entries if not exclude(pair[1].when, when))
-        yield replace(source, entries=entries, when=when)
+    for when in dict.fromkeys(hashes if is_long else [value.when for name, value in entries if name in places]):
+        chosen = tuple(pair for pair in entries if not exclude(pair[1].when, when))
+        yield replace(source, entries=chosen, when=joined(source.when, when))
+        source = replace(source, comments=())
 
 
 def _with_patches(items: Sequence[Item]) -> list[Item]:
@@ -388,7 +399,7 @@ def _source(source: Mapped, outer: When, given: Given) -> Item:
             keys += _source_key(name, values, inner)
         elif any(value.when != NEVER for value in values):
             given.problem(values[0].line, f"'source: {name}' has no equivalent in a recipe.yaml")
-    return Item(Dict(keys), when, source.comments)
+    return Item(Dict(keys), unimplied(when), source.comments)
 
 
 def _source_key(name: str, values: Sequence[Node], outer: When) -> list[Key]:

@@ -281,6 +281,26 @@ source:
     assert second == {"git": "https://example.org/data.git", "tag": "v${{ version }}"}
 
 
+def test_a_source_with_a_hash_for_each_platform_is_a_list(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + f"""\
+source:
+  - url: https://example.org/demo-{{{{ target_platform }}}}.zip  # [linux or osx]
+    sha256: {"a" * 64}  # [linux64]
+    sha256: {"b" * 64}  # [aarch64]
+    sha256: {"c" * 64}  # [osx]
+""",
+    )
+    url = "https://example.org/demo-${{ target_platform }}.zip"
+    assert made["source"] == [
+        {"if": "linux64", "then": {"url": url, "sha256": "a" * 64}},
+        {"if": "aarch64", "then": {"url": url, "sha256": "b" * 64}},
+        {"if": "osx", "then": {"url": url, "sha256": "c" * 64}},
+    ]
+
+
 def test_a_switch_with_several_conditions_keeps_all_of_them(tmp_path: Path) -> None:
     lines = "  binary_relocation: false  # [osx]\n  binary_relocation: true  # [linux]\n"
     made = content(tmp_path, HEAD + "build:\n" + lines)
