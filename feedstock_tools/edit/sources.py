@@ -11,6 +11,7 @@ from feedstock_tools.recipe.written.document import Document, Entry, Part, TextE
 from feedstock_tools.recipe.written.variables import (
     Variable,
     expand,
+    follows_from_recipe,
     holds_with,
     is_undecided,
     names_behind,
@@ -30,8 +31,9 @@ class SourceHash:
     """A hash and the address that it is for.
 
     `kind` is a key of `DIGITS`. `place` holds the hash: its value, or the statement of a variable. `urls` are the
-    address and its mirrors, as the recipe writes them; `url` is the first, expanded as far as the recipe alone tells.
-    `is_certain` is False if `url` depends on variables that differ by a selector which the hash does not have.
+    address and its mirrors, as the recipe writes them; `url` is the first, expanded if the recipe alone tells it.
+    `is_certain` is False if `url` depends on the variant, or on variables that differ by a selector which the hash does
+    not have.
     """
 
     kind: str
@@ -59,8 +61,9 @@ def changed_sources(document: Document, moved: Document) -> tuple[SourceHash, ..
         depends = any(names_behind(text, variables) & names for text in new.urls)
         if before != after or (None in before and depends):
             first = new.urls[0]
-            certain = after[0] is not None and not is_undecided(first, variables, new.selector)
-            changed.append(replace(new, url=after[0] or first, is_certain=certain))
+            is_known = follows_from_recipe(moved, first, new.selector)
+            certain = is_known and after[0] is not None and not is_undecided(first, variables, new.selector)
+            changed.append(replace(new, url=(is_known and after[0]) or first, is_certain=certain))
     return tuple(changed)
 
 
@@ -72,8 +75,11 @@ def kept_sources(document: Document, moved: Document) -> list[tuple[int, str, st
         texts = [leaf.text for leaf in _leaves(new)]
         if texts == [leaf.text for leaf in _leaves(old)] and not any(names_behind(t, variables) & names for t in texts):
             repository = [entry.value.text for key in ("git_url", "git") for entry in new.below(key)]
-            words = dict.fromkeys([*repository, *texts])
-            kept.append((number, document.place_of(old.start), " ".join(expand(moved, t, {}) or t for t in words)))
+            words = [
+                (follows_from_recipe(moved, text) and expand(moved, text, {})) or text
+                for text in dict.fromkeys([*repository, *texts])
+            ]
+            kept.append((number, document.place_of(old.start), " ".join(words)))
     return kept
 
 

@@ -277,12 +277,15 @@ def _hashes(document: Document, sources: Sequence[SourceHash], given: Sequence[s
         for source in sources:
             if not source.is_certain:
                 hint = "Give the hashes of all sources that change with --sha256."
-                raise document.mistake(f"the address {source.url} differs by selector, or is computed", hint=hint)
+                message = f"the address {source.url} differs by selector or variant, or is computed"
+                raise document.mistake(message, hint=hint)
         return [given(source.url, source.kind) for source in sources]
     if len(given) != len(sources):
         addresses = "".join(f"\n    {source.url}{_of_kind(source)}" for source in sources)
+        if not sources:
+            raise document.mistake("no source changes", hint="Give no hash.")
         raise document.mistake(
-            f"{len(given)} hashes for {len(sources)} sources that change",
+            f"sources that change: {len(sources)}, hashes: {len(given)}",
             hint=f"Expected one for each, in order:{addresses}",
         )
     for source, digest in zip(sources, given, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -136,14 +137,41 @@ def test_hashes_come_from_the_addresses_where_they_are_not_given() -> None:
     ("version", "hashes", "message"),
     [
         ("1 3", (NEW,), "'1 3' is not a version"),
-        ("1.3", (), r"0 hashes for 1 sources that change\n.*in order:\n +https://example.org/x-1.3.tar.gz"),
+        ("1.3", (), r"sources that change: 1, hashes: 0\n.*in order:\n +https://example.org/x-1.3.tar.gz"),
         ("1.3", ("xyz",), "'xyz' is not a SHA-256"),
+        ("1.2", (NEW,), "no source changes"),
     ],
 )
 def test_mistakes_are_errors(version: str, hashes: tuple[str, ...], message: str) -> None:
     recipe = meta(with_source('{% set version = "1.2" %}\npackage:\n  version: {{ version }}'))
     with pytest.raises(InputError, match=message):
         set_version(recipe, version, hashes)
+
+
+@pytest.mark.parametrize(
+    ("set_", "address", "known"),
+    [
+        ("", "{{ cran_mirror }}/a_{{ version }}.tar.gz", "https://cran.r-project.org/a_1.3.tar.gz"),
+        ("", "https://x/{{ version }}_cuda{{ cuda_version }}.zip", ""),
+        ('{% set cuda = cuda | default("None") %}', "https://x/{{ version }}_{{ cuda }}.zip", ""),
+        ("", 'https://x/{{ version }}_{{ environ.get("KIND", "a") }}.zip', ""),
+    ],
+)
+def test_an_address_that_the_variant_decides_is_neither_guessed_nor_downloaded(
+    set_: str, address: str, known: str
+) -> None:
+    text = with_source(f'{{% set version = "1.2" %}}\n{set_}\npackage:\n  version: {{{{ version }}}}', address)
+    (shown,) = changing(meta(text), "1.3")
+    assert shown == (known or address.split()[0])
+    asked: list[str] = []
+
+    def digest(url: str, kind: str) -> str:
+        asked.append(url)
+        return NEW
+
+    with nullcontext() if known else pytest.raises(InputError, match="differs by selector or variant"):
+        set_version(meta(text), "1.3", digest)
+    assert asked == ([known] if known else [])
 
 
 def test_a_version_that_no_literal_decides_is_an_error_with_its_line() -> None:
@@ -214,7 +242,7 @@ source:
     assert changed == text.replace('"1.2"', '"1.3"').replace(OLD, "1a" * 32).replace(OTHER, "2a" * 32).replace(
         "d" * 64, "3a" * 32
     )
-    with pytest.raises(InputError, match=r"for 3 sources.*\n(.*\n)*.*win-1\.3\.gz  \(\[win\]\)"):
+    with pytest.raises(InputError, match=r"change: 3, hashes: 0\n(.*\n)*.*win-1\.3\.gz  \(\[win\]\)"):
         set_version(meta(text), "1.3", ())
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from feedstock_tools.conditions.recipes import parse
 from feedstock_tools.conditions.tree import And, Condition
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
+from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 
 _SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
 _LITERAL = re.compile(r"""'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)*""")
@@ -82,12 +84,19 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(_NAME.findall(inside))
 
 
-def expand(document: Document, text: str, values: Mapping[str, str], selector: str = "") -> str | None:
+def expand(
+    document: Document,
+    text: str,
+    values: Mapping[str, str],
+    selector: str = "",
+    keys: Mapping[str, str] = MappingProxyType({}),
+) -> str | None:
     """A text with its templates expanded from the recipe's variables; None if they cannot be.
 
     Args:
         values: variables with other values than the recipe gives them.
         selector: the statements of a name that hold where this selector does count, else the first.
+        keys: the values of names that the recipe does not set.
     """
     # They load Jinja, which edits without templates need not wait for.
     from feedstock_tools.recipe.v0.functions import DATETIME
@@ -108,9 +117,24 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
             lines.append(f"{{% set {variable.name} %}}{variable.part.text}{{% endset %}}")
     template = _SPLIT.sub(r"(\1).split(", "".join([*lines, text]).replace("${{", "{{"))
     try:
-        return render(document.path, None, template, {"datetime": DATETIME}).strip()
+        names = {"cran_mirror": DEFAULT_VARIANT["cran_mirror"], **keys, "datetime": DATETIME}
+        return render(document.path, None, template, names).strip()
     except InputError:
         return None
+
+
+def follows_from_recipe(document: Document, text: str, selector: str = "") -> bool:
+    """Whether a text is the same in all variants and environments.
+
+    >>> recipe = Document(Path("meta.yaml"), '{% set v = "1" %}{% set cuda = cuda | default("None") %}')
+    >>> follows_from_recipe(recipe, "a-{{ v }}"), follows_from_recipe(recipe, "a-{{ v }}-cuda{{ cuda }}")
+    (True, False)
+    """
+    names = names_behind(text, read_variables(document)) - {"cran_mirror"}
+    others = dict.fromkeys(names, "98.76")
+    if names & {"environ", "env", "os"}:
+        return False
+    return expand(document, text, {}, selector) == expand(document, text, {}, selector, others)
 
 
 def names_behind(text: str, variables: Sequence[Variable]) -> frozenset[str]:
