@@ -127,9 +127,15 @@ def html_code(name: str) -> str:
 
 
 def fenced(lines: Iterable[str], language: str = "") -> str:
-    """Lines of strangers as a block of code in Markdown, which none of them ends."""
+    """Lines of strangers as a block of code in Markdown, which none of them ends.
+
+    >>> print(fenced(["use `a`"]))
+    ```
+    use `a`
+    ```
+    """
     text = "\n".join(map(shown, lines))
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=2))
+    fence = "`" * (1 + max(2, *map(len, re.findall("`+", text)), 0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 

@@ -30,6 +30,8 @@ from feedstock_tools.wording import some_of
 
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.+-]+(?:, [\w.+-]+_[\w.+-]+)*(?: and \d+ more)?")
+#: The version and build string in the name of a file, which every new version changes.
+_BUILD = re.compile(r"-[^-\s]+-[^-\s]+_\d+\b")
 
 #: The check of the files that only a release of conda-smithy can write.
 _WHOLE_TREE = "whole tree"
@@ -148,7 +150,7 @@ def review_feedstock(
     lint, known_lint = _new(
         linted.findings,
         lint_renderings(base, pinning).findings,
-        lambda found: (found.path, found.rule, _JOBS.sub("", found.message)),
+        lambda found: (found.path, found.rule, _BUILD.sub("", _JOBS.sub("", found.message))),
     )
     known, given = load_cuda(), pinning if isinstance(pinning, Path) else None
     checked = check_renderings(branch, own, given, known)

@@ -171,7 +171,7 @@ def test_many_new_packages_are_grouped_by_job(tmp_path: Path) -> None:
     assert len(differences.packages_added) == 8
     line = "demo-one, demo-two in 4 linux_64 jobs"
     assert f"New packages:\n  + {line}\n" in differences_text(differences)
-    assert "\n- + `demo-one`, `demo-two` in 4 `linux_64` jobs\n" in differences_markdown(differences)
+    assert "\n- `demo-one`, `demo-two` in 4 `linux_64` jobs\n" in differences_markdown(differences)
 
 
 def test_many_jobs_are_counted_by_platform(tmp_path: Path) -> None:
@@ -312,6 +312,25 @@ def test_the_same_change_of_several_packages_is_listed_once() -> None:
         changed("demo (2 jobs); demo-gpu (1 job)", "a b", ("build number", ("100, 200",), ("0, 100",))),
         changed("demo", "a b", ("run", ("x 1", "y 1"), ("x 2", "z"))),
         changed("demo-gpu", "a b", ("run", ("demo 1 a, demo 1 b",), ("demo 2 a, demo 2 b",))),
+    ]
+
+
+def test_tests_that_only_name_the_new_version_are_not_listed() -> None:
+    version = ("version", ("0.7.0",), ("0.8.0",))
+    tests = ("tests", ("c: a.so.0.7.0", "c: b.so.0.7.0"), ("c: a.so.0.8.0", "c: b.so.0.8.1"))
+    run = ("run", ("other 0.7.0",), ("other 0.8.0",))
+    assert each_once((changed("demo", "a", version, tests, run),)) == [
+        changed(
+            "demo",
+            "a",
+            version,
+            (
+                "tests",
+                ("lines with the old version", "c: b.so.0.7.0"),
+                ("the same lines with the new version", "c: b.so.0.8.1"),
+            ),
+            run,
+        )
     ]
 
 

@@ -104,13 +104,26 @@ def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: P
     assert (answer["known_findings"], answer["verdict"], answer["rehearsal"]) == (2, "wrong", None)
 
 
+def test_a_mistake_that_names_a_file_of_the_old_version_is_not_new(feedstock: Path, pinning: Path) -> None:
+    pinning.write_text(PINNING.replace("- '3.12'", "- '3.12'\n- '3.13'"))
+    edit(feedstock, "number: 0", "number: 0\n  string: same_0")
+    rerender(feedstock, pinning=pinning).changes().apply()
+    git(feedstock, "checkout", "-q", "main")
+    committed(feedstock, "an old mistake")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
+    assert "two builds of demo-1.0-same_0 in " in command.here("lint", folder=feedstock).stdout
+    edit(feedstock, 'version: "1.0"', 'version: "1.1"')
+    assert json.loads(reviewed(feedstock, pinning, "--no-rehearse", "--json").stdout)["lint"] == []
+
+
 def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinning: Path) -> None:
     edit(feedstock, "  skip: true  # [not linux]\n", "  skip: true  # [win]\n")
     committed(feedstock, "macOS")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 1
     assert "- **not rerendered**: a rerender changes 1 file; what follows is about both as a rer" in shown.stdout
-    assert "- + `osx_64_cpu_py3.12`\n" in shown.stdout
+    assert "- `osx_64_cpu_py3.12`\n" in shown.stdout
     assert "add osx_64_ in .ci_support\n" in shown.stdout
     pinning.write_text(PINNING.replace("'1.3'", "'1.4'"))
     git(feedstock, "checkout", "-q", "main")

@@ -92,6 +92,7 @@ def test_a_cell_of_a_table_ends_where_ours_ends() -> None:
 
 def test_a_block_of_code_ends_where_ours_ends() -> None:
     html = rendered(f"{fenced([BAD, '```', '~~~'])}\n\nend")
+    assert rendered(fenced(["`a`"])).startswith("<pre><code>")
     assert re.fullmatch(r"<pre><code>[^<]*</code></pre>\s*<p>end</p>", html), html
 
 

@@ -100,10 +100,10 @@ def differences_text(differences: Differences) -> str:
 def differences_markdown(differences: Differences, others: int = 0) -> str:
     """The differences for a pull request: the verdict first, details folded, under a hundred lines with `others`."""
     differences = renamed(differences, differences.short_names)
-    lists = [(title, [f"{sign} {code(name)}" for name in names]) for sign, title, names in _jobs(differences)]
+    lists = [(title, [code(name) for name in names]) for _, title, names in _jobs(differences)]
     lists.append(("Replaced jobs:", _replaced(differences, code)))
-    for sign, title, pairs in _packages(differences):
-        lists.append((title, [f"{sign} {names} in {jobs}" for names, jobs in _by_job(pairs, code)]))
+    for _, title, pairs in _packages(differences):
+        lists.append((title, [f"{names} in {jobs}" for names, jobs in _by_job(pairs, code)]))
     lists.append(("Changed files:", [code(name) for name in differences.files]))
     lists.append(("What solvers take:", [markup(line) for line in _choices(differences)]))
     blocks = [f"**{verdict(differences)}** {markup(checks_line(differences.checks))}"]
@@ -264,11 +264,19 @@ def each_once(changes: Sequence[PackageChange]) -> list[PackageChange]:
     """The same changes with each line once: what most packages share first, then what only some of them have.
 
     A part that has one line before and after, such as the build number, is listed once with all its values. Packages of
-    one name that differ by Python, `demo (2)`, go by the name if all of them have the change.
+    one name that differ by Python, `demo (2)`, go by the name if all of them have the change. What tests only name in
+    another version is not repeated.
     """
     places: dict[_Step, dict[tuple[str, str], None]] = {}
+    versions = {
+        pair
+        for change in changes
+        for part in change.changes
+        if part.part == "version"
+        for pair in zip(part.removed, part.added, strict=False)
+    }
     for change in changes:
-        for step in (step for part in change.changes for step in _steps(part)):
+        for step in (_without_version(step, versions) for part in change.changes for step in _steps(part)):
             places.setdefault(step, {}).update(dict.fromkeys((change.name, job) for job in change.jobs))
     alike: dict[frozenset[tuple[str, str]], list[_Step]] = {}
     names = dict.fromkeys(change.name for change in changes)
@@ -282,6 +290,13 @@ def each_once(changes: Sequence[PackageChange]) -> list[PackageChange]:
         )
         for found, steps in sorted(alike.items(), key=lambda each: -len(each[0]))
     ]
+
+
+def _without_version(step: _Step, versions: Iterable[tuple[str, str]]) -> _Step:
+    part, before, after = step
+    if part == "tests" and any(old in before and before.replace(old, new) == after for old, new in versions):
+        return part, "lines with the old version", "the same lines with the new version"
+    return step
 
 
 def _title(places: frozenset[tuple[str, str]], names: Iterable[str]) -> str:
