@@ -32,6 +32,7 @@ from feedstock_tools.importing.trees import (
     unmarked,
 )
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.packages import by_kind
 from feedstock_tools.recipe.requirements import SECTIONS, as_list
 from feedstock_tools.recipe.v0.functions import Functions
@@ -131,7 +132,9 @@ class _Marks(expressions.Scope):
             raise
         except expressions.UndecidedError as error:
             shown = expression.strip()[:60]
-            raise InputError(f"the expression cannot be evaluated: {shown}", path=self.path) from error
+            lines = enumerate(read_text(self.path, within=self.path.parent).splitlines(), 1)
+            line = next((number for number, text in lines if shown in text), None)
+            raise InputError(f"the expression cannot be evaluated: {shown}", path=self.path, line=line) from error
 
     def text(self, text: str) -> str:
         """A text with the values of its templates; it prints with marks."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import nodes
 
 from feedstock_tools.to_v1.conditions import NEVER, When, joined, literals, negated
-from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, quoted, text_parts
+from feedstock_tools.to_v1.expressions import Names, UntranslatableError, names_in, parsed, quoted, text_parts
 from feedstock_tools.to_v1.variables import Variables
 from feedstock_tools.variants.selectors import split_lines
 
@@ -426,6 +426,9 @@ class _Follower:
 
     def _loop(self, loop: Loop, when: When, *, first: bool) -> None:
         try:
+            node = parsed(loop.expression)
+            if isinstance(node, nodes.CondExpr) and {name.name for name in names_in(node.test)} & {*loop.names}:
+                raise UntranslatableError("a loop with a condition for its items has no equivalent in a recipe.yaml")
             items = list(self.variables.items(self.variables.resolved(loop.expression, when), loop.expression))
         except UntranslatableError as error:
             self.problems.append(Problem(loop.number, f"'{{% for %}}': {error}"))

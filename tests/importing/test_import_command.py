@@ -57,3 +57,13 @@ def test_an_invalid_recipe_is_one_message_and_nothing_is_written(v0: Path, old: 
     assert done.stderr.count("error:") == 1
     assert "Traceback" not in done.stderr
     assert not (v0 / "feedstock.yaml").exists()
+
+
+def test_an_expression_without_a_certain_value_is_named_with_its_line(v1: Path) -> None:
+    path = v1 / "recipe/recipe.yaml"
+    text = path.read_text().replace("    - win\n", "    - linux and python<3\n", 1)
+    path.write_text(text)
+    done = command.here("import", str(v1), "--pinning", str(v1.parent / "pinning"), folder=v1)
+    line = text.splitlines().index("    - linux and python<3") + 1
+    assert done.returncode == 2
+    assert f"recipe.yaml:{line}: the expression cannot be evaluated: linux and python<3" in done.stderr

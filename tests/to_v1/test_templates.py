@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.configuration import read_configurations
+from feedstock_tools.to_v1 import compare_recipes
 from tests.support.to_v1 import HEAD, content, convert
 
 
@@ -162,6 +165,23 @@ requirements:
     assert made["context"]["build_number"] == 3
     assert made["build"]["number"] == "${{ build_number }}"
     assert made["requirements"]["run_constraints"] == ["other * *_${{ build_number }}"]
+
+
+def test_a_loop_that_chooses_its_items_is_named_with_its_line(tmp_path: Path) -> None:
+    loop = "{% for lib in ['a', 'b'] if lib != 'b' %}\n    - test -f {{ lib }}\n{% endfor %}\n"
+    converted = convert(tmp_path, HEAD + "test:\n  commands:\n    - true\n" + loop)
+    assert [(problem.line, "condition for its items" in problem.reason) for problem in converted.problems] == [
+        (8, True)
+    ]
+
+
+def test_a_loop_over_outputs_that_conda_build_does_not_find_is_refused_with_its_line(tmp_path: Path) -> None:
+    loop = "{% for name in ['a', 'b'] %}\n  - name: {{ name }}\n{% endfor %}\n"
+    meta = HEAD + "outputs:\n" + loop
+    converted = convert(tmp_path, meta)
+    with pytest.raises(InputError, match="no block of its own") as refused:
+        compare_recipes(tmp_path, converted.text, read_configurations(tmp_path))
+    assert refused.value.mistakes[0].line == meta.splitlines().index("{% for name in ['a', 'b'] %}") + 1
 
 
 def test_loops_are_unrolled_with_the_conditions_of_their_lists(tmp_path: Path) -> None:

@@ -238,9 +238,15 @@ class View:
             raise InputError(
                 f"the output '{key[0]}' has no block of its own in the text",
                 path=self.recipe.path,
+                line=self._line_of_loop(),
                 hint="Write each output as `- name: …`; conda-build finds outputs by their text.",
             )
         return blocks[place]
+
+    def _line_of_loop(self) -> int | None:
+        """The line of the first loop over outputs, else of `outputs:`."""
+        outputs = written_line(self.recipe.path, "outputs:")
+        return written_line(self.recipe.path, "{% for", "{%- for", after=outputs or 1) or outputs
 
     def top_level_with(self, block: str, *, selected: bool) -> str:
         """The top level (all but the outputs) and one output's block, as conda-build concatenates them."""
