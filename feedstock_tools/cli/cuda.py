@@ -99,14 +99,17 @@ def resolve(
 ) -> int:
     """Find releases that go together, newest first; or explain which demands are incompatible, and what would work.
 
-    DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
-    --channel, any package: pytorch=2.1. The name of several GPUs is answered for each. Exits with 1 if nothing goes
-    together.
+    DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64 (or linux-aarch64, wsl), driver=470,
+    'gpu=RTX 3080', a framework, by its wheels on PyPI (torch=2.8, tensorflow, jax, cupy, vllm, onnxruntime-gpu), or,
+    with --channel, any package: pytorch=2.1. The name of several GPUs is answered for each. Exits with 1 if nothing
+    goes together.
     """
     from feedstock_tools.pins.graph import answers
+    from feedstock_tools.pins.graph.kinds import kind_named, parse_demands
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
-    demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
+    named = [text for text in demands if kind_named(text.partition("=")[0].strip().lower()).name == "platform"]
+    demanded = [each.spec for each in parse_demands(named)]
     readable_channels = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
     found = []
     for asked in [demands] if as_json or as_config else answers.for_each_gpu(demands):
@@ -414,7 +417,7 @@ def gpu(
     Natively, through PTX, or not at all. A GPU may be named without --model: gpu "RTX 3080". Without a GPU the command
     asks the driver of this machine. --verbose prints each version on a line of its own.
     """
-    from feedstock_tools.facts.gpus import is_gpu
+    from feedstock_tools.facts.gpus import find_gpus, is_gpu, load_gpus
     from feedstock_tools.pins.judge import Question, report
     from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 
@@ -423,6 +426,8 @@ def gpu(
     where = Platform.parse(platform) if platform else Platform.here()
     listed = readable(channels or ("conda-forge",), [where]) if packages else ()
     judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
+    if packages and not judged.cards:
+        find_gpus(packages[0], load_gpus())  # a GPU was meant: the error names those that are like it
     single = cuda is not None and not packages
     every = printing.loudness() == "verbose"
     printing.say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))

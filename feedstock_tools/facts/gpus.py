@@ -62,7 +62,7 @@ _OTHERS = re.compile(
 _SIZE = re.compile(r"^(?:standard_)?n[cdgv]\w*?_((?:[a-z]+\d+\w*?))_v\d+$")
 _SEPARATORS = re.compile(r"[\s\-_()/,]+")
 #: `rtx3080ti` is three words, `3080ti` two.
-_GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)")
+_GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)|(?<=\d{4})(?=d\b)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _matches(text: str, *, torn: bool = False) -> list[tuple[Explanation, re.Mat
 
 
 def _words(match: re.Match[str]) -> Mapping[str, str]:
-    words = {name.rstrip("23"): value for name, value in match.groupdict().items() if value is not None}
+    words = {name.rstrip("23"): value.rstrip(".") for name, value in match.groupdict().items() if value is not None}
     if "arch" in words:
         words["capability"] = f"{words['arch'][:-1]}.{words['arch'][-1]}"
         words["compilers"] = _compilers(words["arch"])

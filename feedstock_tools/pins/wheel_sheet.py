@@ -118,13 +118,13 @@ class _Judged:
         """The number of the answer for a capability; wheels with the same code are asked about once."""
         code = wheels.code.get(subdir)
         toolkit = ptx_version(self.facts, wheels, code) if code else None
-        part = f"{wheels.part.get(subdir)} {wheels.mixed.get(subdir)}"
+        part = f"{wheels.part.get(subdir)} {wheels.mixed.get(subdir)} {wheels.reported}"
         unread = (wheels.unread.get(subdir), wheels.commit is None)
         key = (code, toolkit, part, unread, subdir, subdir in wheels.platforms, capability)
         if key not in self._numbers:
             verdict = judge_wheel(self.facts, Card("", capability), wheels, subdir)
             answer: dict[str, Any] = {"how": verdict.how, "by": verdict.by, "why": " ".join(verdict.reasons)}
-            if verdict.how in ("native", "ptx"):
+            if verdict.by is not None or verdict.how == "ptx":
                 answer["least"] = [self._least(wheels, subdir, capability, windows=system) for system in (False, True)]
             found = self.answers.setdefault(str(answer), {"number": len(self.answers), **answer})
             self._numbers[key] = found.pop("number", None) or list(self.answers).index(str(answer))

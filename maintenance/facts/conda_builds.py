@@ -56,7 +56,6 @@ FEEDSTOCKS: Mapping[str, Feedstock] = {
     "torchvision": Feedstock("torchvision", "TORCH_CUDA_ARCH_LIST"),
     "torchaudio": Feedstock("torchaudio", "TORCH_CUDA_ARCH_LIST"),
     "flash-attn": Feedstock("flash-attn", "TORCH_CUDA_ARCH_LIST", in_recipe=True),
-    "vllm": Feedstock("vllm", "TORCH_CUDA_ARCH_LIST", in_recipe=True),
     "xformers": Feedstock("xformers", "TORCH_CUDA_ARCH_LIST"),
     "bitsandbytes": Feedstock("bitsandbytes"),
     "onnxruntime": Feedstock("onnxruntime"),

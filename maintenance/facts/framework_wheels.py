@@ -95,7 +95,9 @@ PROJECTS: Mapping[str, Project] = {
         loads_cudnn=True,
     ),
     **{
-        f"bitsandbytes-cuda{cuda}": Project("bitsandbytes", library=rf"(lib)?bitsandbytes_cuda{cuda}\.(so|dll)")
+        f"bitsandbytes-cuda{cuda}": Project(
+            "bitsandbytes", library=rf"(lib)?bitsandbytes_cuda{cuda}(_nocublaslt)?\.(so|dll)"
+        )
         for cuda in ("117", "118", "121", "124", "126", "128", "129", "130", "132")
     },
     "ctranslate2": Project(
@@ -445,6 +447,8 @@ def update_framework(index: str, framework: str, again: bool) -> int:
 def own_code(entry: Mapping[str, Any]) -> Entry | None:
     """What a wheel for a platform runs on, by the library with the most fat binaries; None if it has none at all.
 
+    bitsandbytes had two libraries until 0.42: the one without cuBLASLt is for all GPUs, the other from 7.5 on.
+
     Each fat binary holds some kernels for several GPUs, and a GPU without code in it cannot run these. The general ones
     count, for at least half as many generations of GPUs as any: others are for certain GPUs, and chosen there.
     `code` are the architectures whose GPUs run two thirds of them, with the number in `part` where that is not all;
@@ -452,7 +456,9 @@ def own_code(entry: Mapping[str, Any]) -> Entry | None:
     Nothing that was read is near that line but torch 1.11 on a K40, with 59 %: code
     of libraries that are linked in (`test_a_gpu_runs_nearly_all_of_a_wheel_or_little`).
     """
-    found = [file["fat_binaries"] for file in entry.get("files", {}).values()]
+    files = entry.get("files", {})
+    for_all = {name: file for name, file in files.items() if "_nocublaslt" in name}
+    found = [file["fat_binaries"] for file in (for_all or files).values()]
     lists = {
         tuple(Architecture.parse(name) for name in names.split() if not name.startswith("lto_")): count
         for names, count in max(found, key=lambda lists: sum(lists.values()), default={}).items()

@@ -84,7 +84,8 @@ def shares(entry: Entry, capability: int) -> tuple[float, float] | None:
     They are those of the library with the most of them, without those for less than half of the generations.
     """
     best: Mapping[str, int] = {}
-    for file in entry.get("files", {}).values():
+    without_cublaslt = [file for name, file in entry.get("files", {}).items() if "nocublaslt" in name]
+    for file in without_cublaslt or entry.get("files", {}).values():
         best = max(best, file["fat_binaries"], key=lambda counts: sum(counts.values()))
     generations = {names: len({number[:-1] for number in re.findall(r"_(\d+)", names)}) for names in best}
     ways: Counter[str] = Counter()

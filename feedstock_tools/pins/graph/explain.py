@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from feedstock_tools.facts.frameworks import load_frameworks
-from feedstock_tools.pins.graph.kinds import KINDS, Demand, kind_named, newest_first, parse_demand
+from feedstock_tools.pins.graph.kinds import KINDS, WHEELS, Demand, kind_named, newest_first, parse_demand
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way, kinds_between
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
@@ -229,7 +229,7 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     subject = (
         f"{title} {_listed(newest_first(kind, going)[::-1])}"
         if going
-        else f"no {'such ' if kind == 'gpu' else ''}{title}"
+        else f"no {'such ' if kind == 'gpu' else ''}{title}{' on PyPI' if graph.origins.get(kind) == WHEELS else ''}"
     )
     return f"{subject}{_by_way(graph, demand.kind, kind)}"
 

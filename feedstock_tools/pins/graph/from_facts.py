@@ -13,7 +13,7 @@ from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, GpuCode, Librar
 from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import parse_architectures, service_of
-from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, msvc_of, msvc_words
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, WHEELS, kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 from feedstock_tools.wording import listed
@@ -73,7 +73,7 @@ def _graph_for(
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
     origins = {release.kind: "cuda.yaml" for release in releases} | {"python": "packages.yaml"}
-    origins |= dict.fromkeys(facts.libraries, "the builds of conda-forge") | dict.fromkeys(wheels, "the wheels on PyPI")
+    origins |= dict.fromkeys(facts.libraries, "the builds of conda-forge") | dict.fromkeys(wheels, WHEELS)
     return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
 
 
@@ -401,7 +401,11 @@ def bounds_of_wheels(
         others: the other frameworks of the question.
     """
     by_version = _by_version(name)
-    cudnns = [release.version for release in facts.libraries["cudnn"].releases] if "cudnn" in facts.libraries else []
+    libraries = {
+        kind: [release.version for release in facts.libraries[kind].releases]
+        for kind in ("cudnn", "nccl")
+        if kind in facts.libraries
+    }
     for version, builds in by_version.items():
         release = Release(name, version)
         source = f"the wheels of {' and '.join(f'{key} {version}' for key in builds)}"
@@ -412,7 +416,8 @@ def bounds_of_wheels(
             yield Bound(release, (way,), f"its wheels are for Python {supported[0]} to {supported[-1]}")
         yield _cuda_of_wheels(release, builds, cudas, source)
         yield from _code_of_wheels(release, builds, facts, cudas, scales)
-        yield from _needed_cudnn(release, builds.values(), cudnns, source)
+        for kind, known in libraries.items():
+            yield from _needed_library(release, builds.values(), kind, known, source)
         yield from _same_cudnn(release, builds.values(), others, source)
 
 
@@ -493,8 +498,12 @@ def wheels_for(name: str, version: str, cuda: str | None) -> list[WheelRelease]:
     return [
         wheels
         for wheels in found
-        if wheels.version == version and (cuda is None or cuda in (brought_cuda(wheels, [cuda]) or {cuda}))
+        if wheels.version == version and (cuda is None or _cuda_is_unknown(wheels) or brought_cuda(wheels, [cuda]))
     ]
+
+
+def _cuda_is_unknown(wheels: WheelRelease) -> bool:
+    return not (wheels.tested or wheels.cuda_spec or wheels.cuda_of_name)
 
 
 def services_of(code: str, numbers: Iterable[str]) -> Mapping[str, frozenset[str]]:
@@ -570,41 +579,46 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
     return Bound(release, tuple(ways), f"it is {' or '.join(words)}" if several else words[0])
 
 
-def _cudnn_of(wheels: WheelRelease) -> str | None:
-    """The cuDNN that a wheel was built with, or its major version alone; None if it brings its own or says nothing."""
-    least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)*)", wheels.tested[1] if wheels.tested else wheels.cudnn or "")
+def _library_of(wheels: WheelRelease, kind: str) -> str | None:
+    """The cuDNN or NCCL that a wheel was built with, or its major version alone; None if it says nothing.
+
+    Wheels that say nothing may bring their own.
+    """
+    spec = wheels.nccl if kind == "nccl" else wheels.tested[1] if wheels.tested else wheels.cudnn
+    least = re.search(r"(?:==|>=|^)(\d+(?:\.\d+)*)", spec or "")
     return least[1] if least else None
 
 
-def _needed_cudnn(
-    release: Release, builds: Collection[WheelRelease], cudnns: Sequence[str], source: str
+def _needed_library(
+    release: Release, builds: Collection[WheelRelease], kind: str, known: Sequence[str], source: str
 ) -> Iterator[Bound]:
-    """The cuDNN that a framework runs with: of the major version that it was built with, and no older minor one.
+    """The cuDNN or NCCL that a framework runs with: of the major version it was built with, and no older minor one.
 
-    (NVIDIA cuDNN, API compatibility: an application runs with the same major and the same or a later minor version.)
+    (NVIDIA cuDNN, API compatibility: an application runs with the same major and the same or a later minor version.
+    NCCL adds functions in minor versions, `ncclCommRegister` in 2.19.)
     """
-    built = [cudnn for wheels in builds if (cudnn := _cudnn_of(wheels))]
-    if not cudnns or len(built) < len(builds):
+    built = [version for wheels in builds if (version := _library_of(wheels, kind))]
+    if not known or len(built) < len(builds):
         return
-    least = [parse_version(".".join(cudnn.split(".")[:2])) for cudnn in built]
-    versions = {version: parse_version(version) for version in cudnns}
+    least = [parse_version(".".join(version.split(".")[:2])) for version in built]
+    versions = {version: parse_version(version) for version in known}
     allowed = {
         name for name, each in versions.items() if any(each.major == minor.major and each >= minor for minor in least)
     }
-    way = Way({"cudnn": frozenset(allowed)}, source=source)
-    reason = f"it was built with cuDNN {listed(dict.fromkeys(built))}, and needs that minor version or a later one"
-    yield Bound(release, (way,), reason)
+    title = kind_named(kind).title
+    reason = f"it was built with {title} {listed(dict.fromkeys(built))}, and needs that minor version or a later one"
+    yield Bound(release, (Way({kind: frozenset(allowed)}, source=source),), reason)
 
 
 def _same_cudnn(
     release: Release, builds: Collection[WheelRelease], others: Sequence[str], source: str
 ) -> Iterator[Bound]:
     """The releases of other frameworks that run in one environment with a framework: an environment has one cuDNN."""
-    own = {cudnn.partition(".")[0] for wheels in builds if (cudnn := _cudnn_of(wheels))}
+    own = {cudnn.partition(".")[0] for wheels in builds if (cudnn := _library_of(wheels, "cudnn"))}
     for other in others if own else ():
         allowed = set()
         for version, wheels in _by_version(other).items():
-            theirs = {cudnn.partition(".")[0] for each in wheels.values() if (cudnn := _cudnn_of(each))}
+            theirs = {cudnn.partition(".")[0] for each in wheels.values() if (cudnn := _library_of(each, "cudnn"))}
             allowed |= {version} if not theirs or theirs & own else set()
         said = f"it needs cuDNN {listed(sorted(own))}, and an environment has one"
         yield Bound(release, (Way({other: frozenset(allowed)}, source=source),), said)

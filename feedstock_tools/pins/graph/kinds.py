@@ -30,6 +30,8 @@ _SYSTEMS = {
 }
 
 
+#: The origin of frameworks in a graph of the facts.
+WHEELS = "the wheels on PyPI"
 #: The frameworks that demands may name, and their wheels: some have others for each major version of CUDA.
 FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "tensorflow": ("tensorflow", "tensorflow-gpu"),
@@ -119,11 +121,19 @@ KINDS = {
         Kind("glibc", "glibc", ("__glibc", "sysroot", "c_stdlib_version"), least=True),
     )
 }
+#: Frameworks by the names of their projects on PyPI.
+_PROJECTS = {
+    project: name
+    for name, keys in FRAMEWORKS.items()
+    for project in (*keys, *(key.replace("-cuda1", "-cu1") for key in keys))
+    if project != "torch"
+}
 _BY_ALIAS = {alias: kind for kind in KINDS.values() for alias in (kind.name, *kind.aliases)}
 
 
 def kind_named(name: str) -> Kind:
     """The kind of that name or alias; any other name is a package of a channel, which is in an answer if named."""
+    name = _PROJECTS.get(name, name)
     return _BY_ALIAS.get(name) or Kind(name, name, asked_only=True)
 
 

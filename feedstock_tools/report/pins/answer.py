@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,7 +16,7 @@ from feedstock_tools.facts.frameworks import conda_builds, library_wheels, load_
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, service_of
 from feedstock_tools.pins.graph.from_facts import brought_cuda, ptx_version, services_of, wheels_for
-from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, newest_first
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, WHEELS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.versions import minor_of, parse_version
 from feedstock_tools.wording import aligned, listed
@@ -222,6 +223,7 @@ def notes(answer: Answer) -> Iterator[str]:
     Sources: NVIDIA, CUDA Compatibility (PTX needs a driver of its own CUDA version; cuda-compat is for data-centre GPUs
     and Jetson); ptxas of 12.8, 12.9 and 13.0 for the name of sm_110; NVIDIA's release notes of drivers.
     """
+    yield from _of_another_patch(answer)
     yield from _renamed(answer)
     yield from _older_driver(answer)
     yield from _not_listed_yet(answer)
@@ -238,6 +240,20 @@ def notes(answer: Answer) -> Iterator[str]:
 
 def _demanded(answer: Answer, kind: str) -> list[str]:
     return [demand.spec for demand in answer.demands if demand.kind == kind]
+
+
+def _of_another_patch(answer: Answer) -> Iterator[str]:
+    """The facts have the last release of each minor version; another one may hold other code."""
+    for demand in answer.demands:
+        named = re.search(r"=\s*(\d+(?:\.\d+){2,})$", demand.text)
+        if demand.kind not in FRAMEWORKS or named is None:
+            continue
+        read = [version for version in answer.graph.versions.get(demand.kind, ()) if demand.admits(version)]
+        if read and named[1] not in read:
+            yield (
+                f"{demand.kind} {named[1]} was not read: this is about {read[0]}, the last of its minor version. "
+                "An earlier one may lack code for newer GPUs, and platforms."
+            )
 
 
 def _renamed(answer: Answer) -> Iterator[str]:
@@ -447,16 +463,19 @@ def _elsewhere(answer: Answer) -> Iterator[str]:
 
     Where the answer is a set, that is worth a word if PyTorch's have a newer torch for the driver.
     """
-    of_wheels = [name for name in FRAMEWORKS if answer.graph.origins.get(name) == "the wheels on PyPI"]
+    of_wheels = [name for name in FRAMEWORKS if answer.graph.origins.get(name) == WHEELS]
     about = _in_conflict(answer) or {demand.kind for demand in answer.demands}
-    framework = next((each for each in answer.demands if each.kind in of_wheels), None)
-    if framework is None or not about & ({"driver"} if answer.sets else {"cuda", "gpu", "sm", "platform", "driver"}):
+    if not about & ({"driver"} if answer.sets else {"cuda", "gpu", "sm", "platform", "driver"}):
         return
-    if answer.conflict is not None and framework not in answer.conflict.demands:
-        return
-    asked = _Asked(answer, framework)
+    among = answer.conflict.demands if answer.conflict is not None else answer.demands
+    for framework in (demand for demand in among if demand.kind in of_wheels):
+        yield from _elsewhere_of(answer, _Asked(answer, framework))
+
+
+def _elsewhere_of(answer: Answer, asked: _Asked) -> Iterator[str]:
+    framework = asked.framework
     parts = [*_on_indexes(answer, asked)]
-    if answer.conflict is not None:
+    if answer.conflict is not None and load_frameworks().find(framework.kind):
         package = _ON_CONDA_FORGE.get(framework.kind, framework.kind)
         fit = asked.builds(package) or asked.of_any_version.builds(package)
         lines = [f"`feedstock-tools cuda env {package}={build.minor} --cuda {build.built}`" for build in fit[-2:]]
