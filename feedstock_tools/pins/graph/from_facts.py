@@ -157,7 +157,8 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales, *, compiles: bool) -> 
         newest = toolkit.newest_conda_forge_gcc
         allowed = frozenset(version for version in scales["gcc"] if parse_version(version).major <= newest)
         way = Way({"gcc": allowed}, source=_cited(facts, toolkit, "newest_conda_forge_gcc"))
-        yield Bound(release, (way,), f"conda-forge's packages of it accept gcc up to {newest}")
+        elsewhere = f", NVIDIA's own up to {toolkit.newest_gcc}" if (toolkit.newest_gcc or 0) > newest else ""
+        yield Bound(release, (way,), f"conda-forge's packages of it accept gcc up to {newest}{elsewhere}")
     yield _host_bound(
         release, "clang", (None, toolkit.newest_clang), scales["clang"], _cited(facts, toolkit, "newest_clang")
     )
