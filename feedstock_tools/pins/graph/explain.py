@@ -146,15 +146,12 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
 
 
 def _not_known(graph: PinGraph, demand: Demand, kinds: Collection[str]) -> str:
-    """The unknown bounds between the newest release of a demand and the demanded kinds, if each release has some."""
-    matching = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
-    missing = [
-        [bound for bound in graph.bounds_of(Release(demand.kind, version)) if bound.unknown and bound.kinds <= {*kinds}]
-        for version in matching
-    ]
-    if not missing or not all(missing):
-        return ""
-    return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in missing[0])}."
+    """The unknown bounds between the newest release of a demand that has some and the demanded kinds; else empty."""
+    for version in (version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)):
+        bounds = graph.bounds_of(Release(demand.kind, version))
+        if missing := [bound for bound in bounds if bound.unknown and bound.kinds <= {*kinds}]:
+            return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in missing)}."
+    return ""
 
 
 def _beyond(graph: PinGraph, demand: Demand) -> str:
@@ -249,7 +246,8 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
             nearest.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
     if not nearest:
         possible = _compatible_demands(graph, demands)
-        return (possible,) if possible else ()
+        owned = [demand for demand in demands if demand.kind == "gpu" or _means_gpu(demand)]
+        return (possible,) if possible and all(demand in possible for demand in owned) else ()
     return tuple(kept for *_, kept in sorted(nearest, key=lambda item: item[:3]))
 
 
