@@ -9,7 +9,7 @@ from types import MappingProxyType
 from jinja2 import nodes
 
 from feedstock_tools.conditions.recipes import parse, unbracketed
-from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Name, Not, Or, Other, compared
+from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Match, Name, Not, Or, Other, compared
 from feedstock_tools.conditions.tree import truth as truth_of
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.recipe.v1.expressions import PLATFORM_WORDS, is_platform
@@ -30,6 +30,8 @@ _LINUX = MappingProxyType(_EACH["linux-64"])
 _PLATFORMS = {"build_platform", "target_platform"}
 _OPPOSITES = {"win": "unix", "unix": "win"}
 _COMPARISONS = {"==": "!=", "!=": "==", "in": "not in", "not in": "in"}
+_BELOW = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_BOUND = re.compile(r"(<=?|>=?)([\d.]+)")
 _TEMPLATE = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _DEFINED = re.compile(r"(.+) is (un)?defined", re.DOTALL)
 
@@ -120,8 +122,8 @@ def _truth_of_leaf(leaf: Leaf, known: Mapping[str, bool]) -> bool | None:
 def negated(when: When) -> When:
     """Conditions that hold where `when` does not.
 
-    >>> negated(("win",)), negated(('x == "a"',)), negated(("win", "x"))
-    (('not win',), ('x != "a"',), ('not (win and x)',))
+    >>> negated(("win",)), negated(('x == "a"',)), negated(("win", "x")), negated(('match(python, "<3.13")',))
+    (('not win',), ('x != "a"',), ('not (win and x)',), ('match(python, ">=3.13")',))
     """
     if not when:
         return NEVER
@@ -138,6 +140,8 @@ def _opposite(text: str) -> str:
             return unbracketed(text[slice(*part.span)])
         case Compare(left, sign, right) if sign in _COMPARISONS:
             return unbracketed(f"{text[: left.span[1]]} {_COMPARISONS[sign]} {text[right.span[0] :]}")
+        case Match(name, spec) if bound := _BOUND.fullmatch(spec):
+            return str(Match(name, _BELOW[bound[1]] + bound[2]))
         case Other(is_loose=False) if defined := _DEFINED.fullmatch(text):
             return f"{defined[1]} is {'' if defined[2] else 'un'}defined"
         case And() | Or() | Other(is_loose=True) | None:

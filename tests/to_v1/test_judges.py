@@ -173,3 +173,11 @@ def test_versions_are_compared_as_versions(tmp_path: Path) -> None:
     text = made.text.replace("2024.05.001", "2024.5.1")
     assert text != made.text
     assert compare_recipes(tmp_path, text, read_configurations(tmp_path)) == ()
+
+
+def test_requirements_for_older_and_newer_pythons_are_one_condition(tmp_path: Path) -> None:
+    items = "    - old 1.*  # [py < 312]\n    - new 2.*  # [py >= 312]\n"
+    made = convert(tmp_path, HEAD + "requirements:\n  host:\n    - python\n  run:\n" + items)
+    branch = '    - if: match(python, "<3.12")\n      then: old 1.*\n      else: new 2.*\n'
+    assert branch in made.text
+    assert compare_recipes(tmp_path, made.text, read_configurations(tmp_path)) == ()
