@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.scripts import failing
@@ -13,8 +13,13 @@ from feedstock_tools.wording import nearest
 
 _FORGE = "conda-forge.yml"
 #: Platforms that conda-forge builds only if a feedstock requests them, and the platforms that cross-compile them.
-_CROSSED_FROM = {"linux_aarch64": "linux_64", "linux_ppc64le": "linux_64", "osx_arm64": "osx_64"}
-_PLATFORMS = (*_CROSSED_FROM, "linux_64", "osx_64", "win_64", "win_arm64")
+_CROSSED_FROM = {
+    **dict.fromkeys(("linux_aarch64", "linux_ppc64le", "linux_riscv64"), "linux_64"),
+    **{"osx_arm64": "osx_64", "win_arm64": "win_64"},
+}
+_PLATFORMS = (*_CROSSED_FROM, "linux_64", "osx_64", "win_64")
+#: What skips a platform alone.
+_SKIPPING = {"win_64": "win"} | {f"linux_{name}": name for name in ("aarch64", "ppc64le", "riscv64")}
 PROVIDERS = ("default", "azure", "github_actions", "circle", "travis", "drone", "woodpecker", "appveyor")
 
 
@@ -39,7 +44,9 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
     if name not in _PLATFORMS:
         raise InputError(f"'{platform}' is not a platform", hint=f"Expected one of {', '.join(_PLATFORMS)}.")
     old = [{"target_platform": each.replace("_", "-")} for each in _PLATFORMS if each != name]
-    draft = draft.doubted(*failing(draft, {"target_platform": name.replace("_", "-")}, old))
+    draft = draft.doubted(
+        *failing(draft, {"target_platform": name.replace("_", "-")}, old), *_without_script(draft, name)
+    )
     origin = _CROSSED_FROM.get(name)
     if origin is None:
         return _unskipped(draft, name)
@@ -140,17 +147,26 @@ def with_setting(document: Document, keys: Sequence[str], value: str, *, sort: b
     return document.changed([TextEdit(start, start, "".join(f"{document.newline}{indent}{line}" for line in added))])
 
 
+def _without_script(draft: Draft, name: str) -> Iterator[str]:
+    """A doubt about a recipe that only a script for Unix builds."""
+    recipe = draft.recipe
+    script = recipe.path.with_name("bld.bat" if recipe.has_templates else "build.bat")
+    if any(recipe.entries("outputs")) or any(recipe.entries("build", "script")) or not name.startswith("win_"):
+        return
+    if script.with_name("build.sh").is_file() and not script.is_file():
+        yield f"build.sh builds the package, and there is no {script.name}: nothing would build it on Windows"
+
+
 def _unskipped(draft: Draft, name: str) -> Draft:
     """The draft without a skip for the platform alone, with remarks about other lines that name it."""
-    word = {"win_64": "win", "linux_aarch64": "aarch64", "osx_arm64": "arm64", "linux_ppc64le": "ppc64le"}.get(
-        name, name
-    )
+    alone = _SKIPPING.get(name, "arm64" if name == "osx_arm64" else name)
+    words = {"win", "arm64"} if name == "win_arm64" else {alone}
     recipe = draft.recipe
     for entry in recipe.entries("build", "skip"):
         condition = recipe.selector_of(entry) if recipe.has_templates else entry.value.text
-        if condition == word:
+        if condition == alone:
             return draft.with_document(recipe.changed(removed_entry(recipe, entry)))
         texts = [condition, *(item.text for item in entry.value.items)]
-        if any(word in text.split() for text in texts):
+        for word in sorted({word for text in texts for word in text.split()} & words):
             draft = draft.remarked(f"{recipe.place_of(entry.start)} still skips {word}")
     return draft

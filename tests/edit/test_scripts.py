@@ -104,6 +104,26 @@ def test_a_script_that_fails_on_an_added_platform_is_a_doubt(folder: Path) -> No
     assert doubt == "build.sh fails on linux-aarch64: give it a branch for that"
 
 
+def test_a_recipe_without_a_script_for_windows_is_a_doubt(folder: Path) -> None:
+    (folder / "recipe/build.sh").write_text("make\n")
+    for platform in ("win-64", "win-arm64"):
+        (doubt,) = add_platform(open_draft(folder), platform).doubts
+        assert doubt.endswith("there is no bld.bat: nothing would build it on Windows")
+    (folder / "recipe/bld.bat").write_text("nmake\n")
+    assert add_platform(open_draft(folder), "win-64").doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("platform", "origin"), [("linux-riscv64", "linux_64"), ("win-arm64", "win_64"), ("osx-arm64", "osx_64")]
+)
+def test_a_platform_is_crossed_from_that_of_conda_forge(folder: Path, platform: str, origin: str) -> None:
+    edited = add_platform(open_draft(folder), platform)
+    name = platform.replace("-", "_")
+    forge = edited.file("conda-forge.yml")
+    assert forge is not None
+    assert f"build_platform:\n  {name}: {origin}\n" in forge.text
+
+
 def test_lines_with_the_old_version_are_named(folder: Path) -> None:
     (folder / "recipe/build.sh").write_text("# 1.0\ntar xf demo-1.0.tar\ntar xf demo-1.0.1.tar\necho 21.0\n")
     draft = open_draft(folder)
