@@ -64,7 +64,8 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     on_linux = (Demand("platform", "linux-64", ""),) if "driver" in kinds and not kinds & _OF_SYSTEMS else ()
     unknown = is_satisfiable(certain, [*fewest, *on_linux])
     unknown = unknown or any(_beyond(graph, demand) for demand in fewest)
-    not_known = {demand: _not_known(graph, demand, kinds) for demand in fewest} if unknown else {}
+    about = kinds | ({"sm"} if "gpu" in kinds else set())
+    not_known = {demand: _not_known(graph, demand, about) for demand in fewest} if unknown else {}
     sentences = tuple(not_known.get(demand) or _sentence(graph, demand, fewest) for demand in fewest)
     nearest = (kept for kept in _nearest(graph, tuple(demands), fewest) if is_satisfiable(graph, _as_asked(kept)))
     return Conflict(fewest, sentences, tuple(nearest), unknown)
