@@ -126,7 +126,7 @@ _PROJECTS = {
     project: name
     for name, keys in FRAMEWORKS.items()
     for project in (*keys, *(key.replace("-cuda1", "-cu1") for key in keys))
-    if project != "torch"
+    if re.search(r"-cu(da)?\d", project)
 }
 _BY_ALIAS = {alias: kind for kind in KINDS.values() for alias in (kind.name, *kind.aliases)}
 
