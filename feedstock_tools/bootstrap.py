@@ -88,7 +88,7 @@ def _run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> i
     if sys.version_info < LEAST_PYTHON:
         return _run_with_newer_python(extra, program, arguments)
     if not (ROOT / "pyproject.toml").is_file():
-        _say(f"{ROOT} is not a checkout of feedstock-tools: run `python -m feedstock_tools` where it is installed.")
+        _say(f"{ROOT} is not a checkout of feedstock-tools: run `feedstock-tools` where it is installed.")
         return 2
     name = "{}-{}.{}".format(extra, *sys.version_info[:2])
     try:

@@ -44,6 +44,17 @@ def test_started_as_a_module_it_takes_none_from_the_current_folder(tmp_path: Pat
     assert "feedstock.yaml:" in ended.stderr
 
 
+def test_a_folder_with_the_program_s_name_is_not_run_where_python_does_not_look(tmp_path: Path) -> None:
+    """`python -m` itself looks in the current folder first; the command does not, nor does `-I` in the Action."""
+    (tmp_path / "feedstock_tools").mkdir()
+    for name in ("__init__", "__main__"):
+        (tmp_path / f"feedstock_tools/{name}.py").write_text("raise SystemExit('this is not ours')\n")
+    (tmp_path / "feedstock.yaml").write_text("name: [\n")
+    ended = run([sys.executable, "-P", "-m", "feedstock_tools", "generate"], tmp_path)
+    assert ended.returncode == 2
+    assert "feedstock.yaml:" in ended.stderr
+
+
 LIST_HEAVY_MODULES = """
 import sys
 from feedstock_tools.cli import program
