@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from feedstock_tools.errors import InputError
 
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
-#: turn the direction of a line around or end it elsewhere, characters without width, with which two names would look
-#: the same, and lone surrogates, which represent bytes that are not UTF-8.
+#: turn the direction of a line around or end it elsewhere, characters without width or ink, with which two names would
+#: look the same (selectors of a variation count after a sign), and lone surrogates, which represent bytes that
+#: are not UTF-8.
 _UNSHOWN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u2800\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]|(?<![\u2000-\U0010ffff])[\ufe0e\ufe0f]"
 )
 
 #: Lines that a runner of workflows obeys: GitHub's begin with `::`, older ones and those of Azure are anywhere.

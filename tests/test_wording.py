@@ -12,12 +12,21 @@ from feedstock_tools.wording import aligned, code, fitted, html_code, markup, na
 
 
 @pytest.mark.parametrize(
-    "unseen", ["\u00ad", "\u200b", "\u200d", "\u2060", "\ufeff", "\u2028", "\u2029", "\U000e0041"], ids=ascii
+    "unseen",
+    [
+        *("\u00ad", "\u200b", "\u200d", "\u2060", "\ufeff", "\u2028", "\u2029", "\U000e0041"),
+        *("\u034f", "\u115f", "\u180c", "\u3164", "\uffa0", "\u2800", "\ufe00", "\ufe0f", "\U0001d173", "\U000e0101"),
+    ],
+    ids=ascii,
 )
 def test_two_names_that_differ_in_what_nobody_sees_look_different(unseen: str) -> None:
     for show in (named, code, html_code, markup):
         shown = show(f"open{unseen}ssl")
         assert shown.isascii() and shown != show("openssl")
+
+
+def test_a_sign_keeps_the_selector_of_its_variation() -> None:
+    assert named("\u26a0\ufe0f") == "\u26a0\ufe0f"
 
 
 def test_the_examples_hold() -> None:
