@@ -242,6 +242,28 @@ def spec_texts(world: Path, bad: Mapping[str, str]) -> Path:
     return folder
 
 
+def recipe_yaml(world: Path, bad: Mapping[str, str]) -> Path:
+    """A feedstock with a recipe.yaml whose texts are hostile, as are its last commit and its remote."""
+    folder = feedstock(world, {})
+    (folder / "recipe/meta.yaml").unlink()
+    (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    text = bad["v1"]
+    document = {
+        "context": {f"v{text}": f"1{text}"},
+        "package": {"name": "demo", "version": "1"},
+        "source": [{"url": f"https://example.org/x{text}", "sha256": "0" * 64}],
+        "build": {"number": 0, "script": [f"true{text}"]},
+        "requirements": {"host": ["python", "numpy"], "run": ["python", "good >=1"]},
+        "tests": [{"script": [f"true{text}"]}, {"python": {"imports": [f"demo{text}"]}}],
+        "about": {"license": "MIT", "license_file": f"LICENSE{text}", "summary": f"a{text}", "description": text},
+        "extra": {"recipe-maintainers": [f"me{text}"], f"x{text}": 1},
+    }
+    (folder / "recipe/recipe.yaml").write_text(json.dumps(document, indent=1))
+    git(folder, "remote", "add", "origin", f"https://github.com/x/{FILE[1:]}")
+    committed(folder, text)
+    return folder
+
+
 def channel(world: Path, bad: Mapping[str, str]) -> None:
     """A channel with a package whose texts are hostile, or records that no archive could have made."""
     write_package(world / "channel", PackageMetadata("good", "1", "0", 0, "linux-64"))
@@ -268,6 +290,7 @@ WORLDS: dict[str, tuple[Callable[[Path, Mapping[str, str]], Path], dict[str, str
     "configuration": (feedstock, {"configuration": FILE, "files": FILE}),
     "spec": (spec, {"spec": BAD}),
     "texts of a spec": (spec_texts, {"spec": BAD}),
+    "texts of a recipe.yaml": (recipe_yaml, {"v1": BAD}),
 }
 
 
@@ -326,7 +349,7 @@ def seen(name: str, words: list[str], here: Path) -> list[str]:
         text = re.sub(r"(?m)^::(?:notice|warning|error) ", "", text) if "--github" in words else text
         if forged := FORGED.search(text):
             found.append(f"{stream} {forged[0]!r} in {text[max(0, forged.start() - 100) : forged.end() + 50]!r}")
-    if "--markdown" in words:
+    if "--markdown" in words or name == "review":
         html = MarkdownIt("commonmark").enable("table").render(ran.stdout)
         outside = re.sub(r"(?s)<code.*?</code>", "", html)
         if made := Page(html).made:
