@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from feedstock_tools.to_v1.build import (
     with_hoisted_platforms,
 )
 from feedstock_tools.to_v1.conditions import NEVER, all_of, negated
-from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, text_parts
+from feedstock_tools.to_v1.expressions import Names, UntranslatableError, expression_of, names_in, parsed, text_parts
 from feedstock_tools.to_v1.judging import smithy_objections
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, laid_out, with_texts
 from feedstock_tools.to_v1.sections import (
@@ -98,13 +98,16 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
         raise UntranslatableError(f"it has more than {_LARGEST} characters with its expressions written out")
     lines, numbered = _numbered(lines, entries)
     root = tree_of(_with_words(lines, numbered), path)
+    flat.problems += _names_of_outputs(lines, numbered) if has_outputs else ()
+    numbered = [*_of_package(lines, numbered, root), *numbered]
     variables = tuple((entry.name, entry.expression) for entry in numbered)
     given = Given(names, files, variables, list(flat.problems), is_noarch=not has_outputs and _is_noarch(root, names))
     _ensure_shared(root, given, path)
     keys, platforms = with_hoisted_platforms(_keys(root, given))
     version = Key("schema_version", Scalar("1", literal=True))
     problems, notes = (
-        tuple(dict.fromkeys(sorted(found, key=lambda problem: problem.line))) for found in (given.problems, given.notes)
+        tuple(dict.fromkeys(sorted(found, key=lambda problem: problem.line)))
+        for found in (given.problems, (*flat.notes, *given.notes))
     )
     filled = [line.number for line in flat.lines if line.text.strip()]
     converted = Converted("", problems, notes, len(filled) - len(set(filled)))
@@ -143,6 +146,27 @@ def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[Fla
     changed = [*lines]
     changed[places[0]] = replace(lines[places[0]], text=f"{match[1]}{{{{ build_number }}}}", comments=())
     return changed, [*entries, Entry("build_number", expression, lines[places[0]].comments)]
+
+
+def _of_package(lines: Sequence[FlatLine], entries: Sequence[Entry], root: Mapped) -> Iterator[Entry]:
+    """The name and version of the package as variables, where templates name conda-build's: rattler-build has none."""
+    named = {name for line in lines for name in _free_names(line.text)} - {entry.name for entry in entries}
+    for key in ("name", "version"):
+        for _, text in choices(root.mapping("package").all(key), ())[:1] if key in named else ():
+            yield Entry(key, expression_of(text), ())
+
+
+def _names_of_outputs(lines: Sequence[FlatLine], entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Lines with conda-build's name of a package, which is another one in each output."""
+    if all(entry.name != "name" for entry in entries):
+        for line in lines:
+            if "name" in _free_names(line.text):
+                yield Problem(line.number, "'PKG_NAME' is the name of each output: write the name in its place")
+
+
+def _free_names(text: str) -> set[str]:
+    """The names in the templates of a text."""
+    return {name.name for is_template, piece in text_parts(text) if is_template for name in names_in(parsed(piece))}
 
 
 def _with_words(lines: Sequence[FlatLine], entries: Sequence[Entry]) -> list[FlatLine]:

@@ -284,6 +284,7 @@ class FlatRecipe:
     variables: Variables
     problems: list[Problem]
     head: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
 
 def flattened(text: str, path: Path, names: Names) -> FlatRecipe:
@@ -293,7 +294,9 @@ def flattened(text: str, path: Path, names: Names) -> FlatRecipe:
     follower.follow(statements, (), first=True)
     if follower.pending:
         follower.lines.append(FlatLine("", (), len(text.splitlines()), tuple(follower.pending)))
-    return FlatRecipe(follower.lines, follower.variables, follower.problems, tuple(follower.head))
+    return FlatRecipe(
+        follower.lines, follower.variables, follower.problems, tuple(follower.head), tuple(follower.notes)
+    )
 
 
 @dataclass
@@ -304,6 +307,7 @@ class _Follower:
     lines: list[FlatLine] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
     repetitions: int = 0
     macros: dict[str, Macro] = field(default_factory=dict)
 
@@ -395,6 +399,7 @@ class _Follower:
                 continue
             try:
                 expression = self.variables.translated(piece, when)
+                self._note_date(piece, line.number)
             except UntranslatableError as error:
                 self.problems.append(Problem(line.number, f"'{{{{ {piece} }}}}': {error}"))
                 parts.append("UNCONVERTED")
@@ -403,6 +408,11 @@ class _Follower:
             parts.append(str(node.value) if isinstance(node, nodes.Const) else f"{{{{ {expression} }}}}")
         return "".join(parts)
 
+    def _note_date(self, expression: str, number: int) -> None:
+        if "datetime." in expression:
+            reason = "rattler-build computes no dates: change the date that is written out with what it follows from"
+            self.notes.append(Problem(number, reason))
+
     def _set(self, setting: Assignment, when: When) -> None:
         selected = self._selected(when, setting.selector, setting.number)
         comments = self._pending_comments()
@@ -410,6 +420,7 @@ class _Follower:
             return
         try:
             self.variables.assign(setting.name, setting.expression, selected, setting.number, comments, setting.remark)
+            self._note_date(setting.expression, setting.number)
         except UntranslatableError as error:
             self.problems.append(Problem(setting.number, f"'{{% set {setting.name} %}}': {error}"))
 

@@ -16,6 +16,7 @@ from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.v0.functions import DATETIME
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive, literals, negated, without
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, is_text, names_in, parsed, quoted
@@ -26,6 +27,8 @@ _OF_BUILD_STRINGS = frozenset({"hash"})
 #: Keys that recipes set for themselves under their own names: rattler-build takes an entry of the context first.
 _OF_RECIPES = frozenset({"python_min"})
 _TAG = re.compile(r"\b(\w+?)__v(\d+)\b")
+#: What templates of conda-build can call, and those of rattler-build cannot.
+_MODULES = {"datetime": DATETIME}
 #: The longest template that is rendered (recipe/v1/templates.py).
 _LONGEST = 20_000
 _LAST_TAG = re.compile(r" else (\w+__v\d+)$")
@@ -268,7 +271,7 @@ class Variables:
 
     def is_static(self, node: nodes.Expr) -> bool:
         """Whether a value follows from the recipe alone."""
-        return all(name.name in self.static for name in names_in(node))
+        return all(name.name in self.static | _MODULES.keys() - self.versions.keys() for name in names_in(node))
 
     def evaluated(self, expression: str) -> str:
         """The value, as text, of an expression that depends only on what the recipe sets."""
@@ -278,7 +281,7 @@ class Variables:
         """A template after the statements so far."""
         values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         try:
-            return render(self.path, None, "".join([*self.statements, *values, template]), {})
+            return render(self.path, None, "".join([*self.statements, *values, template]), _MODULES)
         except InputError as error:
             raise UntranslatableError(error.mistakes[0].message) from error
 

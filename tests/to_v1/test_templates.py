@@ -167,6 +167,41 @@ requirements:
     assert made["requirements"]["run_constraints"] == ["other * *_${{ build_number }}"]
 
 
+def test_a_date_is_written_out_with_a_note_and_its_line(tmp_path: Path) -> None:
+    dated = "{% set version = datetime.datetime.strptime(tag, '%d%b%Y').strftime('%Y.%m.%d') %}\n"
+    converted = convert(tmp_path, "{% set tag = '22Jul2025' %}\n" + dated + HEAD.partition("\n")[2])
+    assert "  version: 2025.07.22\n" in converted.text
+    assert [(note.line, note.reason.partition(":")[0]) for note in converted.notes] == [
+        (2, "rattler-build computes no dates")
+    ]
+    assert compare_recipes(tmp_path, converted.text, read_configurations(tmp_path)) == ()
+
+
+def test_names_of_conda_build_become_variables(tmp_path: Path) -> None:
+    meta = """\
+package:
+  name: demo
+  version: "1.2"
+build:
+  number: 3
+  string: py{{ PY_VER }}_{{ PKG_NAME }}_{{ PKG_VERSION }}_{{ PKG_BUILDNUM }}
+requirements:
+  host:
+    - python
+  run:
+    - python
+"""
+    made = content(tmp_path, meta)
+    assert made["context"] == {"name": "demo", "version": "1.2"}
+    assert made["build"]["string"].endswith("_${{ name }}_${{ version }}_${{ build_number }}")
+
+
+def test_the_name_of_each_output_is_listed_with_its_line(tmp_path: Path) -> None:
+    outputs = "outputs:\n  - name: a\n    test:\n      commands:\n        - {{ PKG_NAME }} --help\n  - name: b\n"
+    (problem,) = convert(tmp_path, HEAD + outputs).problems
+    assert (problem.line, problem.reason.partition(" is ")[0]) == (9, "'PKG_NAME'")
+
+
 def test_a_loop_that_chooses_its_items_is_named_with_its_line(tmp_path: Path) -> None:
     loop = "{% for lib in ['a', 'b'] if lib != 'b' %}\n    - test -f {{ lib }}\n{% endfor %}\n"
     converted = convert(tmp_path, HEAD + "test:\n  commands:\n    - true\n" + loop)
