@@ -54,8 +54,10 @@ def _written_mistakes(subject: Subject) -> Iterator[LintFinding]:
             yield subject.finding(owner.part.start, "refused-value", "conda-build refuses an output without a name")
     for list_ in requirement_lists(recipe):
         for item in list_.items:
-            if item.kind in {"mapping", "sequence"}:
-                message = f"conda-build refuses a {item.kind} where it expects a requirement"
+            nothing = item.kind == "scalar" and item.source in {"", "~", "null"}
+            if nothing or item.kind in {"mapping", "sequence"}:
+                what = "an empty item" if nothing else f"a {item.kind}"
+                message = f"conda-build refuses {what} where it expects a requirement"
                 yield subject.finding(item.start, "refused-value", message)
 
 
