@@ -179,6 +179,17 @@ def test_files_that_the_recipe_folder_lacks_are_mistakes(name: str, tmp_path: Pa
         read_spec(tmp_path)
 
 
+def test_a_folder_may_be_a_file_of_tests_and_no_script(tmp_path: Path) -> None:
+    (tmp_path / "recipe/project").mkdir(parents=True)
+    (tmp_path / "feedstock.yaml").write_text(
+        GOOD.replace("kind: library\n", "kind: library\n    test: {files: [project]}\n")
+    )
+    assert read_spec(tmp_path).outputs[0].test.files == ("project",)
+    (tmp_path / "feedstock.yaml").write_text(GOOD.replace("kind: library\n", "kind: library\n    script: project\n"))
+    with pytest.raises(InputError, match="there is no file recipe/project"):
+        read_spec(tmp_path)
+
+
 #: A spec that conda-forge's linter accepts, for a list of platforms that includes Windows.
 REVIEWED = dedent("""\
     name: demo
