@@ -171,9 +171,10 @@ def sweep(mirror: Path, known: set[str], options: argparse.Namespace) -> Iterato
                 return
             release, pinning = newest, pinnings.newest
             if options.recorded:
-                if commit.recorded is None:
+                day = pinnings.day_of(commit)
+                if day is None:
                     continue
-                release, pinning = commit.recorded[0], pinnings.folder(commit.recorded[1])
+                release, pinning = day.rules.smithy, day.pinning
             smithy = release_folder(mirror, release, cache / "releases")
             folder = cache / "case" / commit.feedstock
             shutil.rmtree(folder.parent, ignore_errors=True)
