@@ -241,7 +241,7 @@ def build_of(build: Mapped, outer: When, given: Given) -> Build:
         if build.has(name):
             wrong = any(value.lower() in _TRUE for _, value in choices(build.all(name), outer))
             converted.put(place, Scalar("error" if wrong else "ignore"))
-    _features(converted, build, outer)
+    _features(converted, build, outer, given)
     _exports(converted, build, outer, given)
     for name, value in build.entries:
         known = name in _ELSEWHERE or name in _LISTS or name in _SWITCHES or name in _BEHAVIOURS
@@ -339,7 +339,7 @@ def _switch(
     converted.put(place, scalar, nodes[-1].comments, nodes[-1].remark)
 
 
-def _features(converted: Build, build: Mapped, outer: When) -> None:
+def _features(converted: Build, build: Mapped, outer: When, given: Given) -> None:
     """Features that lower the priority of an output, as the number that rattler-build has for this."""
     leaves = listed(build.all("track_features"))
     if not leaves:
@@ -349,7 +349,9 @@ def _features(converted: Build, build: Mapped, outer: When) -> None:
     text = terms[0] if len(terms) == 1 else " + ".join(f"({term})" if term != "1" else term for term in terms)
     value = Scalar(text, literal=True) if text == "1" else Scalar(f"${{{{ {text} }}}}")
     comments = (*build.all("track_features")[0].comments, *(line for leaf in leaves for line in leaf.comments))
-    converted.put(("variant", "down_prioritize_variant"), value, comments)
+    remark = "; ".join(dict.fromkeys(leaf.remark for leaf in leaves if leaf.remark))
+    given.note(leaves[0].line, "'track_features' becomes down_prioritize_variant: a number, without the feature's name")
+    converted.put(("variant", "down_prioritize_variant"), value, comments, remark)
 
 
 def _exports(converted: Build, build: Mapped, outer: When, given: Given) -> None:

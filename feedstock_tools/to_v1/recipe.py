@@ -500,10 +500,15 @@ def _other_sections(
     requirements = [*requirement_sections(nodes, output.when, given), *exports]
     tests = output.all("test") or (top.root.all("test") if is_top else ())
     tested = tests_of(tests, output.when, given, files=is_top)
+    about, above = output.mapping("about"), top.root.mapping("about")
+    if about.entries and {name for name, _ in above.entries} - {name for name, _ in about.entries}:
+        given.note(
+            above.line, "an output with an 'about' of its own has what it lacks from here; conda-build leaves it out"
+        )
     return requirements, [
         *keyed("requirements", Dict(requirements), _comments(output, "requirements")),
         *keyed("tests", tested, tests[0].comments if tests else ()),
-        *keyed("about", about_of(output.mapping("about"), output.when, given), _comments(output, "about")),
+        *keyed("about", about_of(about, output.when, given), _comments(output, "about")),
     ]
 
 

@@ -371,12 +371,22 @@ class Variables:
             yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
 
 
+class _Answered(NodeTransformer):
+    """Leaves out the question that a condition around an expression has answered."""
+
+    def __init__(self, condition: str) -> None:
+        self.condition = condition
+
+    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        return node.expr1 if rewritten(node.test) == self.condition else node
+
+
 def _conditional(text: str, condition: str, other: str) -> str:
     """A value under a condition, which the value itself need not ask again."""
-    node = parsed(text)
-    if isinstance(node, nodes.CondExpr) and rewritten(node.test) == condition:
-        text = rewritten(node.expr1)
-    return f"{operand(text)} if {condition} else {other}"
+    asked = parsed(text)
+    answered = _Answered(condition).visit(copy.deepcopy(asked))
+    return f"{operand(text if answered == asked else rewritten(answered))} if {condition} else {other}"
 
 
 def _added(text: str, old: str, condition: str) -> str:
@@ -385,7 +395,7 @@ def _added(text: str, old: str, condition: str) -> str:
     added = _addition(node, old)
     if added is None:
         return _conditional(text, condition, old)
-    more = rewritten(added)
+    more = rewritten(_Answered(condition).visit(copy.deepcopy(added)))
     if is_text(added) or isinstance(node, nodes.Concat):
         return f'{old} ~ ({operand(more)} if {condition} else "")'
     return f"{old} + ({operand(more)} if {condition} else 0)"

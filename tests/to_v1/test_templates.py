@@ -150,6 +150,47 @@ build:
     assert made["build"]["string"] == f"${{{{ {choice} }}}}_h${{{{ hash }}}}_${{{{ build_number }}}}"
 
 
+def test_a_condition_is_asked_once(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+{% set build = 4 %}
+{% set build = build + 100 * (cuda_compiler_version | replace(".", "") | int) %}  # [cuda_compiler_version != "None"]
+build:
+  number: {{ build }}
+""",
+    )
+    number = '100 * cuda_compiler_version | replace(".", "") | int'
+    assert (
+        made["context"]["build_number"] == f'${{{{ build + (({number}) if cuda_compiler_version != "None" else 0) }}}}'
+    )
+
+
+def test_what_reads_otherwise_to_rattler_build_is_noted_with_its_line(tmp_path: Path) -> None:
+    converted = convert(
+        tmp_path,
+        HEAD
+        + """\
+about:
+  license: MIT
+outputs:
+  - name: libdemo
+    build:
+      track_features:
+        - low  # [osx]  below the others
+    about:
+      summary: A library
+""",
+    )
+    assert "down_prioritize_variant: ${{ 1 if osx else 0 }}  # below the others\n" in converted.text
+    lines = (tmp_path / "recipe" / "meta.yaml").read_text(encoding="utf-8").splitlines()
+    assert [(lines[note.line - 1].strip(), note.reason.partition(":")[0]) for note in converted.notes] == [
+        ("about:", "an output with an 'about' of its own has what it lacks from here; conda-build leaves it out"),
+        ("- low  # [osx]  below the others", "'track_features' becomes down_prioritize_variant"),
+    ]
+
+
 def test_the_build_number_is_a_variable_where_requirements_name_it(tmp_path: Path) -> None:
     made = content(
         tmp_path,
