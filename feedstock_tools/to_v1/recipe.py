@@ -209,7 +209,7 @@ def _context(entries: Sequence[Entry], *, quoted: bool) -> list[Key]:
         if isinstance(node, nodes.Const):
             is_text = not isinstance(node.value, int)
             text = str(node.value).lower() if isinstance(node.value, bool) else str(node.value)
-            value: Value = Scalar(text, literal=not is_text)
+            value: Value = Scalar(text, literal=not is_text, quoted=is_text and entry.name == "version")
         elif isinstance(node, nodes.List) and all(isinstance(item, nodes.Const) for item in node.items):
             texts = [str(item.value) for item in node.items if isinstance(item, nodes.Const)]
             value = List([Item(Scalar(text)) for text in texts])

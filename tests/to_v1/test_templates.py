@@ -211,7 +211,7 @@ requirements:
 def test_a_date_is_written_out_with_a_note_and_its_line(tmp_path: Path) -> None:
     dated = "{% set version = datetime.datetime.strptime(tag, '%d%b%Y').strftime('%Y.%m.%d') %}\n"
     converted = convert(tmp_path, "{% set tag = '22Jul2025' %}\n" + dated + HEAD.partition("\n")[2])
-    assert "  version: 2025.07.22\n" in converted.text
+    assert '  version: "2025.07.22"\n' in converted.text
     assert [(note.line, note.reason.partition(":")[0]) for note in converted.notes] == [
         (2, "rattler-build computes no dates")
     ]
