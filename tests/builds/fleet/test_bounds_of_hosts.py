@@ -70,6 +70,8 @@ def _nested(depth: int) -> list[Any]:
         {"cores": None},
         {"memory": "much"},
         {"memory": float("inf")},
+        {"memory": -5},
+        {"cores": [0, -1]},
         {"jobs": float("nan")},
         {"price": _nested(3)},
         {"left": "x"},

@@ -133,12 +133,15 @@ def host_of(name: str, report: Mapping[str, Any]) -> Host:
         ValueError, KeyError, TypeError: the report is not one.
     """
     cores = tuple(int(core) for core in report["cores"])
+    memory, jobs, gpus = (int(report[name]) for name in ("memory", "jobs", "gpus"))
+    if min(memory, jobs, gpus, *cores) < 0:
+        raise ValueError("a host has no negative number of anything")
     return Host(
         name=name,
-        capacity=Capacity(cores, int(report["memory"])),
-        jobs=int(report["jobs"]),
+        capacity=Capacity(cores, memory),
+        jobs=jobs,
         platforms=frozenset(map(str, report["platforms"])),
-        gpus=int(report["gpus"]),
+        gpus=gpus,
         engines=frozenset(map(str, report.get("engines", (EMBEDDED,)))),
         images=_images(report.get("images", ())),
         labels=frozenset(map(str, report["labels"])),
