@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -385,6 +386,10 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
+#: How the names of GPUs begin, which are no packages.
+_LIKE_A_GPU = re.compile(r"(?:nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)[ -]?\w*\d", re.IGNORECASE)
+
+
 @cuda.command("gpu", short_help="Show which CUDA builds run on a GPU: natively, through PTX, or not at all.")
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completion.packages)
 @click.option(
@@ -426,8 +431,8 @@ def gpu(
     where = Platform.parse(platform) if platform else Platform.here()
     listed = readable(channels or ("conda-forge",), [where]) if packages else ()
     judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
-    if packages and not judged.cards:
-        find_gpus(packages[0], load_gpus())  # a GPU was meant: the error names those that are like it
+    if packages and not judged.cards and _LIKE_A_GPU.match(packages[0]):
+        find_gpus(packages[0], load_gpus())  # the error names those that are like it
     single = cuda is not None and not packages
     every = printing.loudness() == "verbose"
     printing.say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))

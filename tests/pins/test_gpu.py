@@ -284,6 +284,14 @@ def test_a_report_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CUDA 12.4: native (sm_86)" in text
 
 
+def test_a_gpu_that_is_unknown_is_not_taken_for_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "feedstock_tools.pins.judge.probe", lambda: Machine(problem="this machine has no NVIDIA driver")
+    )
+    with pytest.raises(InputError, match="unknown GPU 'RTX 5092'"):
+        output("RTX 5092")
+
+
 def test_a_report_on_a_machine_without_a_driver_mentions_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "feedstock_tools.pins.judge.probe", lambda: Machine(problem="this machine has no NVIDIA driver")
