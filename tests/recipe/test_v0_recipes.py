@@ -266,6 +266,11 @@ def test_a_version_is_found_in_a_file_by_a_regular_expression(tmp_path: Path) ->
     assert output.version == "1.25"
 
 
+def test_a_file_that_is_not_beside_the_recipe_is_refused_as_by_conda_build(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"meta\.yaml:1: .*there is no file 'nothing\.json' beside the recipe"):
+        render(tmp_path, "{% set data = load_file_data('nothing.json', from_recipe_dir=True) %}\npackage: {name: a}\n")
+
+
 def test_selectors_of_an_imported_file_count(tmp_path: Path) -> None:
     (tmp_path / "names.jinja").write_text("{% set v = '1' %}  # [py < 312]\n{% set v = '2' %}  # [py >= 312]\n")
     (tmp_path / "meta.yaml").write_text(

@@ -112,8 +112,10 @@ class Functions:
     def _text_of(self, filename: str) -> str | None:
         folder = self.recipe.parent
         path = folder / str(filename)
-        if not is_below(path, folder) or not is_file(path):
+        if not is_below(path, folder):
             return None
+        if not is_file(path):
+            raise ValueError(f"there is no file '{str(filename)[:_SHOWN]}' beside the recipe")
         return read_bytes(path, _LARGEST_DATA, within=folder).decode(errors="replace")
 
 
