@@ -386,7 +386,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-#: How the names of GPUs begin, which are no packages.
+#: How the names of GPUs begin, known or not, which are no packages.
 _LIKE_A_GPU = re.compile(r"(?:nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)[ -]?\w*\d", re.IGNORECASE)
 
 
@@ -422,17 +422,16 @@ def gpu(
     Natively, through PTX, or not at all. A GPU may be named without --model: gpu "RTX 3080". Without a GPU the command
     asks the driver of this machine. --verbose prints each version on a line of its own.
     """
-    from feedstock_tools.facts.gpus import find_gpus, is_gpu, load_gpus
+    from feedstock_tools.facts.gpus import is_gpu
     from feedstock_tools.pins.judge import Question, report
     from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 
-    if packages and model is None and capability is None and is_gpu(packages[0]):
+    is_named = packages and model is None and capability is None
+    if is_named and (_LIKE_A_GPU.match(packages[0]) or is_gpu(packages[0])):
         model, packages = packages[0], packages[1:]
     where = Platform.parse(platform) if platform else Platform.here()
     listed = readable(channels or ("conda-forge",), [where]) if packages else ()
     judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
-    if packages and not judged.cards and _LIKE_A_GPU.match(packages[0]):
-        find_gpus(packages[0], load_gpus())  # the error names those that are like it
     single = cuda is not None and not packages
     every = printing.loudness() == "verbose"
     printing.say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))

@@ -8,7 +8,7 @@ for, in the form of `facts.models.WheelsFile`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -198,15 +198,8 @@ _TESTED = {"tensorflow-gpu": "tensorflow"}
 def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
     """The releases of `variants/wheels.yaml` by framework, oldest first."""
     document = content_of("wheels.yaml")
-    reported: Mapping[str, Any] = document.get("reported", {})
     return MappingProxyType(
-        {
-            name: tuple(
-                _release(name, entry, document["tested"].get(_TESTED.get(name, name)), reported.get(name, ()))
-                for entry in entries
-            )
-            for name, entries in document["wheels"].items()
-        }
+        {name: tuple(_releases(name, entries, document)) for name, entries in document["wheels"].items()}
     )
 
 
@@ -224,13 +217,14 @@ def library_wheels() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _release(
-    name: str, entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None, reports: Sequence[Mapping[str, Any]]
-) -> WheelRelease:
-    tested = by_makers["releases"].get(".".join(entry["version"].split(".")[:2])) if by_makers else None
+def _releases(name: str, entries: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> Iterator[WheelRelease]:
+    by_makers = document["tested"].get(_TESTED.get(name, name), {"releases": {}})["releases"]
     reported = {
         number: f"users report {report['message']} ({report['source']['url']})"
-        for report in reports
+        for report in document.get("reported", {}).get(name, ())
         for number in report["capabilities"]
     }
-    return WheelRelease(name, **entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None, reported=reported)
+    for entry in entries:
+        tested = by_makers.get(".".join(entry["version"].split(".")[:2]))
+        makers = (tested["cuda"], tested["cudnn"]) if tested else None
+        yield WheelRelease(name, **entry, tested=makers, reported=reported)

@@ -382,10 +382,15 @@ class _Answered(NodeTransformer):
         return node.expr1 if rewritten(node.test) == self.condition else node
 
 
+def _answered(node: nodes.Expr, condition: str) -> nodes.Expr:
+    found: nodes.Expr = _Answered(condition).visit(copy.deepcopy(node))
+    return found
+
+
 def _conditional(text: str, condition: str, other: str) -> str:
     """A value under a condition, which the value itself need not ask again."""
     asked = parsed(text)
-    answered = _Answered(condition).visit(copy.deepcopy(asked))
+    answered = _answered(asked, condition)
     return f"{operand(text if answered == asked else rewritten(answered))} if {condition} else {other}"
 
 
@@ -395,7 +400,7 @@ def _added(text: str, old: str, condition: str) -> str:
     added = _addition(node, old)
     if added is None:
         return _conditional(text, condition, old)
-    more = rewritten(_Answered(condition).visit(copy.deepcopy(added)))
+    more = rewritten(_answered(added, condition))
     if is_text(added) or isinstance(node, nodes.Concat):
         return f'{old} ~ ({operand(more)} if {condition} else "")'
     return f"{old} + ({operand(more)} if {condition} else 0)"

@@ -402,6 +402,10 @@ def bounds_of_wheels(
         others: the other frameworks of the question.
     """
     by_version = _by_version(name)
+    beside = {
+        other: {version: _cudnn_majors(wheels.values()) for version, wheels in _by_version(other).items()}
+        for other in others
+    }
     libraries = {
         kind: [release.version for release in facts.libraries[kind].releases]
         for kind in ("cudnn", "nccl")
@@ -419,7 +423,7 @@ def bounds_of_wheels(
         yield from _code_of_wheels(release, builds, facts, cudas, scales)
         for kind, known in libraries.items():
             yield from _needed_library(release, builds.values(), kind, known, source)
-        yield from _same_cudnn(release, builds.values(), others, source)
+        yield from _same_cudnn(release, _cudnn_majors(builds.values()), beside, source)
 
 
 def _by_version(name: str) -> Mapping[str, Mapping[str, WheelRelease]]:
@@ -611,15 +615,16 @@ def _needed_library(
     yield Bound(release, (Way({kind: frozenset(allowed)}, source=source),), reason)
 
 
+def _cudnn_majors(builds: Iterable[WheelRelease]) -> frozenset[str]:
+    """The major versions of cuDNN that the wheels of a release need; none if they bring their own or say nothing."""
+    return frozenset(cudnn.partition(".")[0] for wheels in builds if (cudnn := _library_of(wheels, "cudnn")))
+
+
 def _same_cudnn(
-    release: Release, builds: Collection[WheelRelease], others: Sequence[str], source: str
+    release: Release, own: frozenset[str], beside: Mapping[str, Mapping[str, frozenset[str]]], source: str
 ) -> Iterator[Bound]:
     """The releases of other frameworks that run in one environment with a framework: an environment has one cuDNN."""
-    own = {cudnn.partition(".")[0] for wheels in builds if (cudnn := _library_of(wheels, "cudnn"))}
-    for other in others if own else ():
-        allowed = set()
-        for version, wheels in _by_version(other).items():
-            theirs = {cudnn.partition(".")[0] for each in wheels.values() if (cudnn := _library_of(each, "cudnn"))}
-            allowed |= {version} if not theirs or theirs & own else set()
+    for other, majors in beside.items() if own else ():
+        allowed = frozenset(version for version, theirs in majors.items() if not theirs or theirs & own)
         said = f"it needs cuDNN {listed(sorted(own))}, and an environment has one"
-        yield Bound(release, (Way({other: frozenset(allowed)}, source=source),), said)
+        yield Bound(release, (Way({other: allowed}, source=source),), said)

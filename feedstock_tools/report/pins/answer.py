@@ -496,13 +496,18 @@ def _on_indexes(answer: Answer, asked: _Asked) -> Iterator[str]:
     if not found and answer.conflict is not None:
         others = [(version, way) for way in ways if (version := asked.of_any_version.newest(way))]
         found = sorted(others, key=lambda other: parse_version(other[0]))[-1:]
-    lines = []
-    for version, way in found:
-        if chosen is None or parse_version(version) > chosen:
-            index = way.pip[-1].format(digits=(way.cuda or "").removesuffix(".*").replace(".", ""))
-            lines.append(f"`torch=={minor_of(version)}.* {index}`")
+    lines = [
+        f"`torch=={minor_of(version)}.* {way.pip[-1].format(digits=_cuda_of(way).replace('.', ''))}`"
+        for version, way in found
+        if chosen is None or parse_version(version) > chosen
+    ]
     if lines:
         yield f"{source} have {listed(lines[-3:])}"
+
+
+def _cuda_of(way: Setup) -> str:
+    """The CUDA of one of PyTorch's indexes: `12.6`."""
+    return (way.cuda or "").removesuffix(".*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,29 +529,25 @@ class _Asked:
 
     def newest(self, way: Setup) -> str | None:
         """The newest torch of one of PyTorch's indexes that meets the demands."""
-        cuda = (way.cuda or "").removesuffix(".*")
         versions = self.answer.graph.versions[self.framework.kind]
         has = (version for version in versions if admits(way.versions or "*", version))
-        return next((version for version in has if self.takes(version, cuda, way.code)), None)
+        return next((version for version in has if self.takes(version, _cuda_of(way), way.code)), None)
 
     def takes(self, version: str, cuda: str, code: Mapping[str, str]) -> bool:
         """Whether a build with GPU code by platform, made with a CUDA version, meets the demands."""
-        graph, answer = self.answer.graph, self.answer
+        answer = self.answer
         gpus = [find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")]
         on_arm = any(gpu.tegra or gpu.grace for gpu in gpus)
         platforms = _demanded(answer, "platform") or (["linux-aarch64"] if on_arm else ["linux-64"])
         numbers = {*_demanded(answer, "sm"), *(gpu.architecture.removeprefix("sm_") for gpu in gpus)}
-        runs = graph.partners(Release("cuda", cuda), "driver")
+        runs = answer.graph.partners(Release("cuda", cuda), "driver")
         drivers = [demand for demand in answer.demands if demand.kind == "driver"]
         return (
-            any(self.framework.admits(each) for each in (version, f"{minor_of(version)}.0"))
+            self.framework.admits(version)
             and all(admits(spec, cuda) for spec in _demanded(answer, "cuda"))
             and all(any(demand.admits(each) for each in runs) for demand in drivers)
             and not any(gpu.tegra for gpu in gpus)
-            and all(platform in code for platform in platforms)
             and all(
-                number in services_of(code[platform], [number])["native"]
-                for platform in platforms
-                for number in numbers
+                platform in code and numbers <= services_of(code[platform], numbers)["native"] for platform in platforms
             )
         )
