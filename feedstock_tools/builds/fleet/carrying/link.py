@@ -89,6 +89,7 @@ class Link:
         self._seen: dict[str, float] = {}
         self._is_up = threading.Event()
         self._first = threading.Event()
+        self._has_met = False
         self._closing = threading.Event()
         self._outbox: queue.SimpleQueue[str] | None = None
         self._asked: dict[int, Future[Mapping[str, Any]]] = {}
@@ -104,7 +105,7 @@ class Link:
         """
         self._thread.start()
         self._first.wait(_CONNECTS_WITHIN)
-        if not self._is_up.is_set():
+        if not self._has_met:  # one that was lost at once is connected to again
             self.close()
             hint = "Is its machine up? `feedstock-tools fleet hub` serves on it."
             what = f"the scheduler of the fleet at {self._fleet.hub} cannot be reached: {self._problem}"
@@ -345,6 +346,7 @@ class Link:
             if not self._is_up.is_set():
                 self._seen = dict.fromkeys(self._seen, now)  # they join again
                 self._is_up.set()
+                self._has_met = True
                 for task in self.tasks.values():
                     task.ended = ""
                     self._submit(task)
