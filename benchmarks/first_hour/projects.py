@@ -2,12 +2,13 @@
 
     python -m benchmarks.first_hour.projects [--count 60] [--seed 36] [--only NAME...] [--no-build] [--work DIR]
 
-Draws projects by a seed from those of `PROJECTS`, which has the languages that each is known to compile. Each goes
-through `init --self-contained`, `generate`, `rerender` and `lint`. Then those whose needs this machine and PyPI have
-are listed: `plan` refuses none of their packages, and `LIBRARIES` has no library that they link without a word in their
-metadata. Only then each is built for the CPU with one Python on the stand-in channel. The table says what `init` saw
-(right, wrong, not seen) and the end: built, refused before the build began, or failed after; `--work` keeps the
-feedstocks and logs.
+Draws projects by a seed from those of `PROJECTS`, which has the languages that each is known to compile; with another
+seed than the first, from those of `MORE` too, without those of the first draw, which `init` was written with, and
+without pure ones. Each goes through `init --self-contained`, `generate`, `rerender` and `lint`. Then those whose needs
+this machine and PyPI have are listed: `plan` refuses none of their packages, and `LIBRARIES` has no library that they
+link without a word in their metadata. Only then each is built for the CPU with one Python on the stand-in channel. The
+table says what `init` saw (right, wrong, not seen) and the end: built, refused before the build began, or failed after;
+`--work` keeps the feedstocks and logs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -45,18 +45,41 @@ PROJECTS = {
     "c cxx fortran": "scipy",
     "": "packaging setuptools-rust pybind11 nanobind cython iniconfig",
 }
+#: Further ones, for draws that nothing was written with.
+MORE = {
+    "c": """immutables rjsmin rcssmin psycopg2 mysqlclient pycurl pyerfa noise pygame webrtcvad parasail pyahocorasick
+        lmdb gmpy2 cvxopt tree-sitter tree-sitter-python pycosat dukpy quickjs pillow cbor2 brotli pyfastx ecos
+        pyinstaller""",
+    "c cython": """aiohttp msgpack lxml pyzmq pyyaml gevent cftime shapely pyproj netcdf4 h5py numcodecs blosc2
+        fastavro blis statsmodels astropy pesq mappy datrie mpi4py selectolax line-profiler hidapi""",
+    "c meson": "scs",
+    "c cxx": "pandas scikit-image srsly numba",
+    "cxx": """pyodbc thinc spacy healpy lightgbm xgboost faiss-cpu onnx pyarrow pybullet soxr edlib marisa-trie plyvel
+        dm-tree pyamg osqp qdldl python-sat memray llvmlite box2d-py pycuda""",
+    "cuda": """cupy xformers vllm torch-points-kernels natten nerfacc auto-gptq exllamav2 implicit minkowskiengine
+        warp-rnnt torchsort highspy""",
+    "rust": """polars ruff uv maturin fastuuid deltalake connectorx tantivy python-calamine granian robyn pendulum
+        rustworkx qiskit dulwich sourmash outlines-core rignore ast-grep-py adblock y-py zizmor clarabel""",
+}
 #: Projects that link libraries which no wheel has, and their metadata do not name.
 LIBRARIES = {
     "cffi": "libffi",
+    "lxml": "libxml2, libxslt",
     "mamba-ssm": "PyTorch",
+    "parasail": "parasail, whose sources it fetches",
     "pikepdf": "qpdf",
+    "psycopg2": "libpq",
+    "pycurl": "libcurl",
     "pyfftw": "fftw",
+    "pyodbc": "unixODBC",
     "pyopencl": "OpenCL",
     "pysam": "bzip2, xz",
+    "shapely": "GEOS",
     "slycot": "BLAS",
     "symengine": "SymEngine",
     "zfpy": "zfp",
 }
+_FIRST_SEED, _FIRST_COUNT = 36, 60
 _LANGUAGES = ("c", "cxx", "cuda", "fortran", "rust")
 
 
@@ -79,16 +102,16 @@ class Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--count", type=int, default=60, help="projects to draw (default: 60)")
-    parser.add_argument("--seed", type=int, default=36, help="of the draw (default: 36)")
+    parser.add_argument("--count", type=int, default=_FIRST_COUNT, help="projects to draw (default: 60)")
+    parser.add_argument("--seed", type=int, default=_FIRST_SEED, help="of the draw (default: 36)")
     parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="these projects instead of a draw")
     parser.add_argument("--no-build", action="store_true", help="end after lint")
     parser.add_argument("--limit", type=float, default=300, help="seconds of each build (default: 300)")
     parser.add_argument("--python", default="3.12", help="the Python to build with (default: 3.12)")
     parser.add_argument("--work", type=Path, help="keep the feedstocks and logs in this folder")
     options = parser.parse_args()
-    languages = {name: kind for kind, names in PROJECTS.items() for name in names.split()}
-    names = options.only or _drawn(sorted(languages), options.count, options.seed)
+    languages = {name: kind for table in (PROJECTS, MORE) for kind, names in table.items() for name in names.split()}
+    names = options.only or _drawn(options.count, options.seed)
     results = []
     with tempfile.TemporaryDirectory() as temporary:
         folders = {name: (options.work or Path(temporary)) / name for name in names}
@@ -109,8 +132,12 @@ def main() -> None:
         print(f"{title}: " + ", ".join(f"{count} {value}" for value, count in Counter(values).most_common()))
 
 
-def _drawn(names: Sequence[str], count: int, seed: int) -> list[str]:
+def _drawn(count: int, seed: int) -> list[str]:
     """Some of the names, in the order of a digest of each with the seed."""
+    names = {name for listed in PROJECTS.values() for name in listed.split()}
+    if seed != _FIRST_SEED:
+        names |= {name for listed in MORE.values() for name in listed.split()}
+        names -= {*PROJECTS[""].split(), *_drawn(_FIRST_COUNT, _FIRST_SEED)}
     return sorted(names, key=lambda name: sha256(f"{seed} {name}".encode()).digest())[:count]
 
 
