@@ -7,8 +7,9 @@ whatever a stranger wrote.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
@@ -21,9 +22,13 @@ _WITH_VALUE = frozenset({"VERSION", "COMPAT_VERSION", "SPDX_LICENSE", "DESCRIPTI
 _LANGUAGES = ("c", "cxx", "fortran", "cuda")
 #: Words after the name in add_library() for which no shared library is installed.
 _NOT_SHARED = frozenset({"STATIC", "OBJECT", "INTERFACE", "ALIAS", "IMPORTED", "MODULE"})
-_OFF = frozenset({"OFF", "NO", "FALSE", "0"})
-#: Packages that compilers and `python` bring.
-_OF_COMPILERS = frozenset({"CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads"})
+_OFF, _ON = frozenset({"OFF", "NO", "FALSE", "0"}), frozenset({"ON", "YES", "TRUE", "1"})
+#: Limits: conditions around a command, and words of one.
+_DEEPEST, _LONGEST_CONDITION = 20, 20
+#: Packages that compilers and `python` bring, and those of tests.
+_NOT_NAMED = frozenset(
+    ("CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads", "Catch2", "GTest")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,11 @@ class CMakeLists:
     headers_alone: bool
 
 
-def read_cmake_lists(folder: Path) -> CMakeLists:
+def read_cmake_lists(folder: Path, defined: Collection[str] = ()) -> CMakeLists:
     """The CMakeLists.txt of a folder.
+
+    Args:
+        defined: variables that are set from outside.
 
     Raises:
         InputError: it cannot be read, or has no project().
@@ -65,6 +73,7 @@ def read_cmake_lists(folder: Path) -> CMakeLists:
         raise InputError("there is no project(…)", path=path, hint=hint)
     values = _literal_variables(commands[: commands.index(project)])
     stated, languages = _values_of_project(project, values)
+    reached, behind = _by_default(commands, defined)
     version = re.match(r"[0-9][0-9.]*", stated.get("VERSION", ""))
     return CMakeLists(
         path=path,
@@ -74,13 +83,13 @@ def read_cmake_lists(folder: Path) -> CMakeLists:
         version=version[0] if version else None,
         summary=stated.get("DESCRIPTION"),
         homepage=stated.get("HOMEPAGE_URL"),
-        languages=_languages(commands, languages),
+        languages=_languages(commands, reached, languages),
         only_gpu="cuda" in languages,
         kernels="cuda" in languages | _enabled_languages(commands),
         libraries=_installed(commands, _libraries(commands)),
         programs=_installed(commands, [name for name, *_ in _arguments(commands, "add_executable")]),
-        cuda_switches=tuple(dict.fromkeys(_cuda_switches(commands))),
-        packages=tuple(sorted(set(_packages(commands)) - _OF_COMPILERS)),
+        cuda_switches=tuple(dict.fromkeys(behind or _cuda_switches(commands))),
+        packages=tuple(sorted(set(_packages(reached)) - _NOT_NAMED)),
         headers_alone=_has_headers_alone(commands),
     )
 
@@ -103,12 +112,52 @@ def _values_of_project(project: Command, values: Mapping[str, str]) -> tuple[dic
     return stated, languages.intersection(_LANGUAGES)
 
 
-def _languages(commands: Sequence[Command], of_project: set[str]) -> tuple[str, ...]:
-    """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none."""
-    named = (of_project or {"c", "cxx"}) | _enabled_languages(commands)
-    if "CUDAToolkit" in _packages(commands):
+def _languages(commands: Sequence[Command], reached: Sequence[Command], of_project: set[str]) -> tuple[str, ...]:
+    """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none.
+
+    CUDA counts where an option that is off enables it, since GPU builds can set that; other languages do not.
+    """
+    named = (of_project or {"c", "cxx"}) | _enabled_languages(reached)
+    if "CUDAToolkit" in _packages(commands) or "cuda" in _enabled_languages(commands):
         named.add("cuda")
     return tuple(language for language in _LANGUAGES if language in named)
+
+
+def _by_default(commands: Sequence[Command], defined: Collection[str]) -> tuple[list[Command], list[str]]:
+    """The commands without those that options of the file leave out, and the options behind which CUDA stands."""
+    set_again = {name for name, *_ in _arguments(commands, "set")}.union(defined)
+    options = {
+        name: len(rest) > 1 and rest[1].upper() not in _OFF
+        for name, *rest in _arguments(commands, "option")
+        if name not in set_again and (len(rest) < 2 or rest[1].upper() in _OFF | _ON)
+    }
+    reached: list[Command] = []
+    conditions: list[tuple[str, ...]] = []
+    behind: list[str] = []
+    for command in commands:
+        if command.name == "if":
+            conditions.append(command.arguments)
+        elif command.name in ("else", "elseif") and conditions:
+            conditions[-1] = ()
+        elif command.name == "endif" and conditions:
+            conditions.pop()
+        elif not any(_is_off(words, options) for words in conditions[-_DEEPEST:]):
+            reached.append(command)
+        if "cuda" in _enabled_languages([command]) or "CUDAToolkit" in _packages([command]):
+            pairs = (pair for words in conditions[-_DEEPEST:] for pair in pairwise(("", *words[:_LONGEST_CONDITION])))
+            behind += [word for before, word in pairs if before != "NOT" and options.get(word) is False]
+    return reached, behind
+
+
+def _is_off(words: Sequence[str], options: Mapping[str, bool]) -> bool:
+    """Whether a condition of options alone, such as `A OR NOT B`, is false by default."""
+    alternatives = " ".join(words).split(" OR ") if len(words) <= _LONGEST_CONDITION else [""]
+    return all(any(_is_off_alone(part, options) for part in each.split(" AND ")) for each in alternatives)
+
+
+def _is_off_alone(part: str, options: Mapping[str, bool]) -> bool:
+    name = part.removeprefix("NOT ")
+    return options.get(name) is (name != part)
 
 
 def _enabled_languages(commands: Sequence[Command]) -> set[str]:

@@ -90,6 +90,24 @@ def test_options_that_are_off(option: str, switches: tuple[str, ...], tmp_path: 
     assert _cmake(tmp_path, f"project(x)\n{option}").cuda_switches == switches
 
 
+@pytest.mark.parametrize(
+    ("text", "languages", "switches"),
+    [
+        ("option(F OFF)\nif(F)\nenable_language(Fortran)\nendif()", ("cxx",), ()),
+        ('option(F "" OFF)\noption(FAST "" ON)\nif(NOT FAST OR F)\nenable_language(Fortran)\nendif()', ("cxx",), ()),
+        ('option(F "" OFF)\nset(F ON)\nif(F)\nenable_language(Fortran)\nendif()', ("cxx", "fortran"), ()),
+        ('option(F "" OFF)\nif(F)\nelse()\nenable_language(C)\nendif()', ("c", "cxx"), ()),
+        ('option(GPU "" OFF)\nif(GPU AND UNIX)\nenable_language(CUDA)\nendif()', ("cxx", "cuda"), ("GPU",)),
+        ('option(NO_GPU "" OFF)\nif(NOT NO_GPU)\nenable_language(CUDA)\nendif()', ("cxx", "cuda"), ()),
+    ],
+)
+def test_languages_behind_options(
+    text: str, languages: tuple[str, ...], switches: tuple[str, ...], tmp_path: Path
+) -> None:
+    project = _cmake(tmp_path, f"project(x LANGUAGES CXX)\n{text}")
+    assert (project.languages, project.cuda_switches) == (languages, switches)
+
+
 def test_a_folder_whose_name_has_lines_is_no_part(tmp_path: Path) -> None:
     for name in ("python", "x\nname: other"):
         (tmp_path / name).mkdir()
