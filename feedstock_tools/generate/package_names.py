@@ -15,6 +15,7 @@ from pathlib import Path
 
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.packages import read_tools
 from feedstock_tools.reading import read_bytes
 
 #: Where the newest mapping is.
@@ -66,12 +67,16 @@ class PackageNames:
     def package(self, project: str) -> str:
         """The package for a project; where nothing is known, one of the same name, underscores kept.
 
+        Tools of this program have the names of its facts.
+
         >>> names = PackageNames()
-        >>> names.package("torch"), names.package("OpenCV_Python"), names.package("scikit_learn")
-        ('pytorch', 'py-opencv', 'scikit_learn')
+        >>> names.package("torch"), names.package("OpenCV_Python"), names.package("a_b"), names.package("hatch_vcs")
+        ('pytorch', 'py-opencv', 'a_b', 'hatch-vcs')
         """
-        normal = normalized(project)
-        return _FREQUENT.get(normal) or self.mapped.get(normal) or project.lower()
+        normal, written = normalized(project), project.lower()
+        of_tools = {wheel.package: None for wheel in read_tools().wheels if wheel.project == normal}
+        named = written if written in of_tools else next(iter(of_tools), written)
+        return _FREQUENT.get(normal) or self.mapped.get(normal) or named
 
     def project(self, package: str) -> str | None:
         """The project that a package is known to have the modules of."""
