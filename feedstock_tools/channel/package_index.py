@@ -36,10 +36,12 @@ _MOST_ENTRIES, _LARGEST_CONTENT, _LARGEST_TEXT = 100_000, 4 << 30, 1 << 20
 _ENDINGS = (".tar.gz", ".zip")
 _FINAL = re.compile(r"[0-9]+(\.[0-9]+)*(\.post[0-9]+)?")
 _TEXTS = re.compile(
-    r"(PKG-INFO|pyproject\.toml|setup\.(py|cfg)|meson\.build|(LICEN[CS]E|COPYING)[^/]*|"
-    r"(.*/)?(CMakeLists\.txt|[^/]*\.egg-info/top_level\.txt))"
+    r"(PKG-INFO|pyproject\.toml|setup\.cfg|[^/]+\.py|meson\.build|(LICEN[CS]E|COPYING)[^/]*|"
+    r"(.*/)?(CMakeLists\.txt|[^/]*\.egg-info/top_level\.txt|[^/]+\.pyx))"
 )
-_NAMES = re.compile(r".*(/__init__\.py|\.(c|cc|cpp|cxx|cu|f|f90|F90|pyx|rs))")
+_NAMES = re.compile(
+    r".*(/__init__\.py|\.(c|cc|cpp|cxx|cu|f|f90|F90|rs))|(.*/)?[^/]*((?i:LICEN[CS]E|COPYING|NOTICE|COPYRIGHT))[^/]*"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,9 @@ def _released(name: str, version: str | None, output: Path | None, names: Packag
         unpack_texts(archive, texts)
         project = replace(read_project(texts, names), version=archive.version)
     url = archive.template or archive.url
-    return project, Origin({"url": url, "sha256": archive.sha256}), output or Path(f"{project.name}-feedstock")
+    page = f"https://pypi.org/project/{archive.name}/" if "://files.pythonhosted.org/" in archive.url else None
+    origin = Origin({"url": url, "sha256": archive.sha256}, page)
+    return project, origin, output or Path(f"{project.name}-feedstock")
 
 
 @command("import")

@@ -128,7 +128,9 @@ def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
     if needs:
         yield "    requirements:"
     if project.packages:
-        yield f"      # CMakeLists.txt looks for {', '.join(project.packages)}: name the packages with them in `host`."
+        yield f"      # The build looks for {', '.join(project.packages)}: name the packages with them in `host`."
+    for left in _left_out(project):
+        yield f"      # Left out: {left}"
     if project.names_of:
         yield f"      # PyPI's names are translated by a mapping of conda-forge's of {project.names_of}."
     if project.by_address:
@@ -144,6 +146,73 @@ def _guess(entry: str, project: Project) -> str:
     return "  # a guess: the mapping of PyPI's names does not have it" if guessed else ""
 
 
+def _marked(project: Project, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The requirements with a marker whose condition a recipe can have."""
+    for need, marker in pairs:
+        condition = _condition(project, marker)
+        if condition == "":
+            yield quoted(need)
+        elif condition not in (None, "never"):
+            yield f'{{package: "{need}", when: {condition}}}'
+
+
+def _left_out(project: Project) -> Iterator[str]:
+    """The requirements whose marker no condition of a recipe says."""
+    for need, marker in (*project.marked_build, *project.marked_run):
+        if _condition(project, marker) is None:
+            yield f"{need}; {re.sub('[^ -~]+', ' ', marker)[:_LONGEST_MARKER]}"
+
+
+_LONGEST_MARKER = 200
+_COMPARISON = re.compile(r"(\w+)\s*(==|!=|<=|>=|<|>)\s*['\"]([^'\"]*)['\"]")
+#: Variables of markers and their values → conditions; none where conda's Python always has the value.
+_OF_MARKERS = {
+    **dict.fromkeys((("sys_platform", "win32"), ("platform_system", "Windows"), ("os_name", "nt")), "win"),
+    **dict.fromkeys((("sys_platform", "darwin"), ("platform_system", "Darwin")), "osx"),
+    **dict.fromkeys((("sys_platform", "linux"), ("platform_system", "Linux")), "linux"),
+    **dict.fromkeys((("platform_python_implementation", "CPython"), ("implementation_name", "cpython")), ""),
+    ("os_name", "posix"): "unix",
+    ("platform_machine", "x86_64"): "x86_64",
+    ("platform_machine", "aarch64"): "aarch64",
+}
+
+
+def _condition(project: Project, marker: str) -> str | None:
+    """A marker as a condition of a spec: "" where it holds for all Pythons, "never", and None where it cannot be said.
+
+    >>> project = Project("python", "a", "1", None, None, None, (), ("c",))
+    >>> _condition(project, "python_version < '3.12' and sys_platform == 'win32'"), _condition(project, "extra == 'x'")
+    ('python < 3.12 and win', 'never')
+    """
+    said = []
+    for part in marker.split(" and "):
+        found = _COMPARISON.fullmatch(part.strip("() \t"))
+        said.append(_compared(project, *found.groups()) if found else None)
+    if "never" in said:
+        return "never"
+    joined = " and ".join(each for each in said if each)
+    return None if None in said or (joined and _is_pure(project)) else joined
+
+
+def _compared(project: Project, variable: str, operator: str, value: str) -> str | None:
+    if variable == "extra":
+        return "never"
+    if variable in ("python_version", "python_full_version") and (found := re.fullmatch(r"3\.(\d{1,3})", value)):
+        oldest = int((_oldest(project) or f"3.{_OLDEST}").partition(".")[2])
+        number = int(found[1]) + (operator in (">", "<="))
+        if operator in (">=", ">") and number <= oldest:
+            return ""
+        if operator in ("<", "<=") and number <= oldest:
+            return "never"
+        return f"python {operator} {value}"
+    if variable in ("platform_python_implementation", "implementation_name") and value.lower() == "pypy":
+        return {"!=": "", "==": "never"}.get(operator)
+    word = _OF_MARKERS.get((variable, value))
+    if word is None or operator not in ("==", "!="):
+        return None
+    return word if operator == "==" else f"not {word}" if word else "never"
+
+
 def _parts(project: Project) -> Iterator[str]:
     """What to do about folders with projects of their own, such as the Python package of a library."""
     for part in project.parts:
@@ -153,6 +222,10 @@ def _parts(project: Project) -> Iterator[str]:
 
 def _script(project: Project) -> Iterator[str]:
     """The script; where CMake leaves CUDA out unless an option is set, GPU builds set it."""
+    if project.fetches:
+        yield "    # Its setup.py may fetch files as it builds: a recipe names all that it builds from in `sources`."
+    if project.packs_libraries:
+        yield "    # A guess: its setup.py names no extension and packs libraries, which it makes itself."
     if "cuda" in project.languages and len(project.cuda_switches) == 1:
         yield f"    # {project.cuda_switches[0]} is off by default, so that GPU builds would not use the GPU."
         yield f"    script: {{template: {_template(project)}, cuda_options: [-D{project.cuda_switches[0]}=ON]}}"
@@ -166,12 +239,14 @@ def _script(project: Project) -> Iterator[str]:
         yield f"      - cargo-bundle-licenses --format yaml --output {_OF_CRATES}"
         yield "      - $PYTHON -m pip install . -vv --no-deps --no-build-isolation"
         return
-    if project.environment:
+    values = [f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment]
+    if values:
         yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
-        values = ", ".join(f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment)
-        yield f"    script: {{template: {_template(project)}, environment: {{{values}}}}}"
-        return
-    yield f"    script: {{template: {_template(project)}}}"
+    if project.force_build:
+        yield "    # Without it, setup.py takes a wheel that the project built, where it finds one."
+        values += [f'{name}: "TRUE"' for name in project.force_build]
+    more = f", environment: {{{', '.join(values)}}}" if values else ""
+    yield f"    script: {{template: {_template(project)}{more}}}"
 
 
 def _template(project: Project) -> str:
@@ -208,8 +283,11 @@ def _names(needs: Iterable[str]) -> set[str]:
 def _test(project: Project) -> Iterator[str]:
     yield "    test:"
     if project.kind == "python":
-        yield f"      imports: [{project.module}]"
+        if project.module:
+            yield f"      imports: [{project.module}]"
         yield "      pip_check: true"
+        if project.programs:
+            yield f"      commands: [{', '.join(f'{program} --help' for program in project.programs)}]"
         if _is_pure(project):
             yield '      requires: ["python {python_min}.*"]'
         return
@@ -235,6 +313,8 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
     )
     if builds_with_cmake:
         tools += ["cmake", "ninja"]
+    elif project.runs_cmake:
+        tools += ["cmake", "make"]
     if project.kind == "python" and tools:
         across = [
             '"cross-python_{target_platform}"',
@@ -253,13 +333,15 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
         pinned = frozenset() if self_contained else frozenset({"numpy"})
         build = [name if (name := need.split(" ")[0]) in pinned else need for need in project.build]
         if _is_pure(project):
-            yield "host", ["python {python_min}.*", "pip", *map(quoted, build)]
-            yield "run", ["python >={python_min}", *map(quoted, project.run)]
+            build = [*map(quoted, build), *_marked(project, project.marked_build)]
+            yield "host", ["python {python_min}.*", "pip", *build]
+            yield "run", ["python >={python_min}", *map(quoted, project.run), *_marked(project, project.marked_run)]
             return
         torch = ["pytorch"] if project.for_torch and "pytorch" not in _names(build) else []
         cython = ["cython  # a guess: it has .pyx files and names no Cython"] if project.unnamed_cython else []
-        yield "host", ["python", "pip", *map(quoted, build), *cython, *torch, *_cuda_host(project)]
-        yield "run", ["python", *map(quoted, project.run)]
+        host = [*map(quoted, build), *_marked(project, project.marked_build)]
+        yield "host", ["python", "pip", *host, *cython, *torch, *_cuda_host(project)]
+        yield "run", ["python", *map(quoted, project.run), *_marked(project, project.marked_run)]
 
 
 #: The libraries whose headers PyTorch's own headers for CUDA include.
@@ -284,7 +366,8 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
         *([_OF_CRATES] if "rust" in project.languages else []),
     ]
     listed = files[0] if len(files) == 1 else f"[{', '.join(files)}]"
-    yield f"  license_file: {listed}" + ("" if project.license_files else "  # the project has none under a usual name")
+    none = "  # the sources have none under a usual name: add the project's own beside the recipe"
+    yield f"  license_file: {listed}" + ("" if project.license_files else none)
     for key, address in (
         ("documentation", project.documentation),
         ("repository", project.repository or origin.repository),

@@ -8,18 +8,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email import message_from_string
 from email.message import Message
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
-from feedstock_tools.generate.package_names import PackageNames
+from feedstock_tools.generate.package_names import PackageNames, normalized
 from feedstock_tools.generate.setup_script import SetupScript, read_setup_script
 from feedstock_tools.generate.spec.review_checks import license_mistake
-from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.reading import is_below, is_file, open_file, read_text, read_up_to
 
 _LARGEST = 1024 * 1024
 _FREQUENT_NAMES = PackageNames()
@@ -54,6 +56,16 @@ _CLASSIFIERS = {
     "License :: OSI Approved :: GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
     "License :: OSI Approved :: GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0-or-later",
 }
+#: Common names of licenses in free text, without what says nothing → identifiers.
+_FREE_TEXTS = {
+    **dict.fromkeys(("mit", "expat"), "MIT"),
+    **dict.fromkeys(("apache 2.0", "apache 2", "apache2", "apache2.0", "asl 2.0"), "Apache-2.0"),
+    **dict.fromkeys(("bsd 3 clause", "3 clause bsd", "modified bsd", "new bsd", "bsd3"), "BSD-3-Clause"),
+    **dict.fromkeys(("bsd 2 clause", "2 clause bsd", "simplified bsd"), "BSD-2-Clause"),
+    **dict.fromkeys(("mpl 2.0", "mozilla public 2.0", "mozilla public 2.0 mpl 2.0"), "MPL-2.0"),
+    "isc": "ISC",
+}
+_SAYS_NOTHING = re.compile(r"\b(the|license|licence|licensed|software|version|v(?=[0-9]))\b|[^a-z0-9.]+")
 #: The keys of a pyproject.toml that are read here: what each must be, an example, and whether a value is that.
 _TYPES: Mapping[str, Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
     "build-system": {
@@ -88,6 +100,7 @@ _PROVIDERS = {
 _OF_MESON = {"c": "c", "cython": "c", "cpp": "cxx", "cuda": "cuda", "fortran": "fortran"}
 #: The labels under which projects name their repository.
 _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
+_DOCUMENTATION = ("documentation", "docs")
 #: Endings of sources, each with its languages.
 _SUFFIXES = (
     ({".c", ".pyx"}, ("c",)),
@@ -95,6 +108,10 @@ _SUFFIXES = (
     ({".f", ".f90", ".F90"}, ("fortran",)),
     ({".rs"}, ("rust",)),
 )
+#: What `dependency()` names in a meson.build that no package of its own is needed for.
+_OF_MESON_ALONE = frozenset({"threads", "openmp", "dl", "numpy", "cuda", "Accelerate", "appleframeworks", "python3"})
+_OF_CXX = re.compile(rb"^#\s*distutils\s*:\s*language\s*=\s*c\+\+", re.MULTILINE)
+_MOST_MODULES, _BEGINNING = 500, 4096
 _PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
 
 
@@ -106,12 +123,14 @@ class Project:
     writes them; `by_address` names those that have an address in place of a version. `module` is the module that Python
     imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake installs
     under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake compiles
-    CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and have
-    CUDA in their names. `headers_alone`: CMake installs headers and no library. `packages` are those that its
-    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles
-    extensions of PyTorch; `environment` are variables that turn CUDA on in its setup.py. `unnamed_cython`: its modules
-    in Cython are compiled by what it does not name. `guessed` are packages whose names the mapping of the day
-    `names_of` does not have. `license` is None where its files leave several `possible_licenses`.
+    CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and turn
+    CUDA on. `headers_alone`: CMake installs headers and no library. `packages` are those that its build looks for, as
+    its files name them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
+    `environment` are variables that turn CUDA on in its setup.py, `force_build` those that make it compile at all.
+    `runs_cmake`, `packs_libraries`, `fetches`: as `SetupScript` has them. `unnamed_cython`: its modules in Cython are
+    compiled by what it does not name. `marked_build` and `marked_run` are further requirements, each with its marker.
+    `guessed` are packages whose names the mapping of the day `names_of` does not have.
+    `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -140,7 +159,13 @@ class Project:
     possible_licenses: tuple[str, ...] = ()
     for_torch: bool = False
     environment: tuple[str, ...] = ()
+    force_build: tuple[str, ...] = ()
+    runs_cmake: bool = False
+    packs_libraries: bool = False
+    fetches: bool = False
     unnamed_cython: bool = False
+    marked_build: tuple[tuple[str, str], ...] = ()
+    marked_run: tuple[tuple[str, str], ...] = ()
     guessed: tuple[str, ...] = ()
     names_of: str | None = None
 
@@ -232,35 +257,48 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
             f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
         )
     system = document.get("build-system", {})
-    requires = [*system.get("requires", ["setuptools"]), *_providers(document)]
-    build, build_by_address = _requirements(requires, names)
+    requires = list(system.get("requires", ["setuptools"]))
+    stated = {normalized(name) for name in _named(requires)}
+    requires += [each for each in (*_providers(document), *script.projects) if each not in stated]
+    build, marked_build, build_by_address = _requirements(requires, names)
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
-    run, run_by_address = _requirements(needed, names)
+    run, marked_run, run_by_address = _requirements(needed, names)
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
-    cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
+    cmake = _cmake_of(folder, document, build, runs_cmake=script.runs_cmake)
     languages = _compiled_languages(
         folder, build, script, cmake, has_extensions=bool(_below(document, "tool", "setuptools", "ext-modules"))
     )
-    stated = _stated_license(about, info)
-    licenses = (stated,) if stated else licenses_of_text(folder)
+    if script.packs_libraries and not languages:
+        languages = ("c",)
+    stated_license = _stated_license(about, info)
+    licenses = (stated_license,) if stated_license else licenses_of_text(folder)
+    programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
     return Project(
         kind="python",
         name=_package_name(name),
         version=version or None,
         summary=_line(summary),
-        homepage=_labelled(addresses, ("homepage", *addresses)),
+        homepage=_labelled(addresses, ("homepage", *_REPOSITORY, *_DOCUMENTATION, *addresses)),
         repository=_labelled(addresses, _REPOSITORY),
-        documentation=_labelled(addresses, ("documentation", "docs")),
+        documentation=_labelled(addresses, _DOCUMENTATION),
         license=licenses[0] if len(licenses) == 1 else None,
         possible_licenses=licenses,
-        license_files=license_files(folder),
+        license_files=_stated_license_files(folder, about, info) or license_files(folder),
         languages=languages,
-        only_gpu=cmake.only_gpu if cmake else script.only_gpu,
+        only_gpu=cmake.only_gpu if cmake and not script.runs_cmake else script.only_gpu,
         kernels=cmake.kernels if cmake else "cuda" in languages,
         for_torch=script.for_torch,
         environment=script.switches if "cuda" in script.languages else (),
+        force_build=script.force_build,
+        runs_cmake=script.runs_cmake,
+        packs_libraries=script.packs_libraries,
+        fetches=script.fetches,
+        packages=_looked_for(folder, build, script, cmake),
+        programs=programs,
+        marked_build=marked_build,
+        marked_run=marked_run,
         cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
         unnamed_cython=not script.languages
@@ -270,7 +308,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
         guessed=tuple(names.package(each) for each in _named(requires, needed) if names.is_guess(each)),
         names_of=names.date,
-        module=_module(folder, name),
+        module=_module(folder, name, document, is_program=bool(programs)),
         python=re.sub(r"\s", "", _line(python) or "") or None,
     )
 
@@ -335,11 +373,55 @@ def _labelled(addresses: Mapping[str, str], labels: tuple[str, ...]) -> str | No
 
 def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     """The SPDX expression that a project states, or the license of its classifier."""
-    license_entry = about.get("license")
-    stated = (license_entry, info["License-Expression"], info["License"])
-    valid = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
+    entry = about.get("license")
+    stated = (entry.get("text") if isinstance(entry, dict) else entry, info["License-Expression"], info["License"])
+    texts = [text for text in stated if isinstance(text, str) and len(text) < _LONGEST_NAME_OF_LICENSE]
+    known = (text if license_mistake(text) is None else _FREE_TEXTS.get(_without_empty_words(text)) for text in texts)
+    valid = (text for text in known if text)
     classifiers = [*about.get("classifiers", []), *info.get_all("Classifier", [])]
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
+
+
+_LONGEST_NAME_OF_LICENSE = 200
+
+
+def _without_empty_words(text: str) -> str:
+    """The words of a license's name that tell which it is.
+
+    >>> _without_empty_words("The MIT License (MIT)"), _without_empty_words("Apache License, Version 2.0")
+    ('mit', 'apache 2.0')
+    """
+    return " ".join(dict.fromkeys(_SAYS_NOTHING.sub(" ", text.lower()).split()))
+
+
+def _stated_license_files(folder: Path, about: Mapping[str, Any], info: Message) -> tuple[str, ...]:
+    """The files of licenses and notices that the project lists, without patterns and those that are not there."""
+    stated = about.get("license-files", [])
+    listed = [*info.get_all("License-File", []), *(stated if _is_list_of_strings(stated) else ())]
+    files = (name for name in dict.fromkeys(listed) if _A_LICENSE.search(name) and not _CONTROL.search(name))
+    return tuple(name for name in files if is_below(folder / name, folder) and is_file(folder / name))
+
+
+def _cmake_of(
+    folder: Path, document: Mapping[str, Any], build: tuple[str, ...], *, runs_cmake: bool
+) -> CMakeLists | None:
+    """The CMakeLists.txt that a Python project is built with: at its top, or of a setup.py the only one below it."""
+    if _builds_with_cmake(folder, build, document.get("build-system", {}).get("build-backend", "")):
+        settings = _below(document, "tool", "scikit-build", "cmake", "define")
+        return read_cmake_lists(folder, settings if isinstance(settings, dict) else ())
+    places = [folder, *folder.glob("*/")] if runs_cmake else []
+    found = [place for place in places if is_file(place / "CMakeLists.txt")]
+    try:
+        return read_cmake_lists(found[0]) if found[:1] == [folder] or len(found) == 1 else None
+    except InputError:
+        return None
+
+
+def _looked_for(folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None) -> tuple[str, ...]:
+    """What the build of a Python project looks for beyond its requirements."""
+    found = {*script.links, *(cmake.packages if cmake else ()), *_meson_dependencies(folder)}
+    known = {normalized(need.split(" ")[0]) for need in build}
+    return tuple(sorted(name for name in found if normalized(name) not in known))
 
 
 def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bool:
@@ -358,7 +440,9 @@ def _compiled_languages(
     compiles = not stated and (of_tools or script.languages or has_extensions or _has_cython(folder))
     suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
-    named = {language for languages in (stated, *of_tools, *of_files, script.languages) for language in languages}
+    of_cython = ("c", "cxx") if compiles and _has_cython_of_cxx(folder) else ()
+    every = (stated, *of_tools, *of_files, of_cython, script.languages)
+    named = {language for languages in every for language in languages}
     return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
 
 
@@ -381,32 +465,59 @@ def _has_cython(folder: Path) -> bool:
     return any(True for place in _PLACES for _ in folder.glob(place.replace("*.*", "*.pyx")))
 
 
+def _has_cython_of_cxx(folder: Path) -> bool:
+    """Whether a module in Cython says in its first lines that it becomes C++."""
+    files = (path for place in _PLACES for path in folder.glob(place.replace("*.*", "*.pyx")) if is_file(path))
+    for path in islice(files, _MOST_MODULES):
+        with suppress(InputError, OSError), open_file(path, within=folder) as file:
+            if _OF_CXX.search(read_up_to(file, _BEGINNING)):
+                return True
+    return False
+
+
 def _meson_languages(folder: Path) -> tuple[str, ...]:
     """The languages of the meson.build of a folder; what it says only when it runs is not among them."""
-    path = folder / "meson.build"
-    text = re.sub(r"#.*", "", read_text(path, _LARGEST, within=folder)) if is_file(path) else ""
-    calls = re.findall(r"\b(?:project|add_languages)\s*\(([^()]*)", text)
+    calls = re.findall(r"\b(?:project|add_languages)\s*\(([^()]*)", _meson_text(folder))
     words = {word for call in calls for word in re.findall(r"'(\w+)'(?!\s*:)", call)}
     return tuple(language for word, language in _OF_MESON.items() if word in words)
 
 
-def _requirements(values: Sequence[str], names: PackageNames) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Requirements of Python's packaging as conda writes them, and the names of those by address, which it cannot have.
+def _meson_dependencies(folder: Path) -> set[str]:
+    """The packages that the meson.build of a folder looks for."""
+    named = re.findall(r"(?<![\w.])dependency\s*\(\s*\[?\s*'([A-Za-z][\w.+-]{0,60})'", _meson_text(folder))
+    return set(named) - _OF_MESON_ALONE
 
-    Those with a marker are left out, since it may not hold; extras have no meaning to conda.
+
+def _meson_text(folder: Path) -> str:
+    path = folder / "meson.build"
+    return re.sub(r"#.*", "", read_text(path, _LARGEST, within=folder)) if is_file(path) else ""
+
+
+def _requirements(
+    values: Sequence[str], names: PackageNames
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Requirements of Python's packaging as conda writes them.
+
+    Returns:
+        Those without a marker, those with one, and the names of those by address, which conda cannot have. Extras have
+        no meaning to conda.
 
     >>> written = ["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"]
     >>> _requirements(written, PackageNames())
-    (('numpy >=1.20,<3',), ('pytorch',))
+    (('numpy >=1.20,<3',), (('tomli', "python_version < '3.11'"),), ('pytorch',))
     """
-    found, by_address = [], []
+    found, marked, by_address = [], [], []
     for value in values:
         if match := _BY_ADDRESS.fullmatch(value.strip()):
             by_address.append(names.package(match[1]))
-        elif (match := _REQUIREMENT.fullmatch(value.strip())) and not match[3]:
+        elif match := _REQUIREMENT.fullmatch(value.strip()):
             version = re.sub(r"\s+", "", match[2])
-            found.append(f"{names.package(match[1])} {version}".strip())
-    return tuple(found), tuple(by_address)
+            need, marker = f"{names.package(match[1])} {version}".strip(), (match[3] or "").strip("; \t")
+            if marker:
+                marked.append((need, marker))
+            elif need not in found:
+                found.append(need)
+    return tuple(found), tuple(marked), tuple(by_address)
 
 
 def _named(*lists: Sequence[str]) -> set[str]:
@@ -424,8 +535,10 @@ def _package_name(name: str) -> str:
     return name.lower().replace("_", "-").replace("+", "-")
 
 
-def _module(folder: Path, name: str) -> str:
+def _module(folder: Path, name: str, document: Mapping[str, Any], *, is_program: bool) -> str | None:
     """The module that a project of this name installs: the one of its name, else the only one, else as its name says.
+
+    None for a program without a module.
 
     setuptools lists them in source archives; without a list, folders that are not installed as a rule do not count.
     """
@@ -438,7 +551,11 @@ def _module(folder: Path, name: str) -> str:
     ]
     others = [each for each in packages if each.lower() not in _NOT_INSTALLED and not each.startswith("_")]
     named = [package for package in packages if package.lower() == usual]
-    return named[0] if named else others[0] if len(others) == 1 else usual
+    stated = _below(document, "tool", "maturin", "module-name")
+    if isinstance(stated, str) and (top := stated.partition(".")[0]).isidentifier():
+        return top
+    by_name = None if is_program else usual
+    return named[0] if named else others[0] if len(others) == 1 and not is_program else by_name
 
 
 #: Names of packages that serve a project itself.
@@ -451,6 +568,8 @@ _NOT_INSTALLED = frozenset(
 _FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 #: Other names of such files: one for each license of several, or with another ending.
 _OTHER_FILES = re.compile(r"(LICEN[CS]E|COPYING)[-._]\w[\w.-]{0,40}", re.IGNORECASE)
+#: A file of licenses or notices, by its path.
+_A_LICENSE = re.compile("LICEN[CS]E|COPYING|COPYRIGHT|NOTICE", re.IGNORECASE)
 #: Files in which projects say under which license they are.
 _NOTICES = ("README", "README.md", "README.rst", "README.txt", "CMakeLists.txt", "setup.py")
 _MIT = (
@@ -480,10 +599,12 @@ _OF_VERSIONS = (
 
 
 def license_files(folder: Path) -> tuple[str, ...]:
-    """The file with the license, under a usual name, else all with such a name and an ending."""
+    """The file with the license, under a usual name, else all with such a name and an ending; with their notices."""
     usual = next((name for name in _FILES if is_file(folder / name)), None)
     others = (path.name for path in sorted(folder.iterdir()) if is_file(path) and _OTHER_FILES.fullmatch(path.name))
-    return (usual,) if usual else tuple(others)
+    notices = (path.name for path in sorted(folder.glob("NOTICE*")) if is_file(path) and not _CONTROL.search(path.name))
+    found = (usual,) if usual else tuple(others)
+    return (*found, *notices) if found else ()
 
 
 def licenses_of_text(folder: Path) -> tuple[str, ...]:

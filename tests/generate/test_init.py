@@ -281,5 +281,5 @@ def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path
     assert output.script is not None
     assert output.script.cuda_options == ("-DFOLDS_CUDA=ON",)
     assert output.kernels is True
-    assert "CMakeLists.txt looks for ZLIB:" in written
+    assert "The build looks for ZLIB:" in written
     assert "# python/ has a pyproject.toml." in written

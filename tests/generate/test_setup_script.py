@@ -49,8 +49,9 @@ def test_an_extension_of_pytorch_gets_cuda_builds(tmp_path: Path) -> None:
     assert run == ["python", "pytorch >=2.0", "py-opencv"]
 
 
-def test_an_extension_that_always_needs_cuda_has_no_cpu_build(tmp_path: Path) -> None:
-    assert "skip: [cpu, python < 3.11]" in spec_of(tmp_path, {"setup.py": ALWAYS})[0]
+@pytest.mark.parametrize("setup", [ALWAYS, "if not SKIP_CUDA_BUILD:\n    made = CUDAExtension('a')\n" + ALWAYS])
+def test_an_extension_that_always_needs_cuda_has_no_cpu_build(setup: str, tmp_path: Path) -> None:
+    assert "skip: [cpu, python < 3.11]" in spec_of(tmp_path, {"setup.py": setup})[0]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +61,89 @@ def test_an_extension_that_always_needs_cuda_has_no_cpu_build(tmp_path: Path) ->
         ("ext_modules=cythonize('a.pyx')", ("c",)),
         ("ext_modules=[pybind11.setup_helpers.Pybind11Extension('a', ['a.cpp'])]", ("c", "cxx")),
         ("rust_extensions=[RustExtension('a')]", ("c", "rust")),
+        ("ext_modules=[Extension('a', ['a.cpp'], language='c++')]", ("c", "cxx")),
         ("packages=['a']", ()),
     ],
 )
 def test_extensions_tell_the_languages(code: str, languages: tuple[str, ...], tmp_path: Path) -> None:
     write_files(tmp_path, {"setup.py": f"setup(name='a', {code})"})
     assert read_setup_script(tmp_path / "setup.py").languages == languages
+
+
+BESIDE = """\
+from distutils.extension import Extension
+import rusty
+def extension(): return made()
+def made(): return Extension("a", ["a.c"])
+def unused(): return rusty.RustExtension("b")
+"""
+
+
+def test_extensions_are_seen_in_a_module_beside_it_that_makes_them(tmp_path: Path) -> None:
+    setup = (
+        "import sys, beside\nRUST = False\nif '--rust' in sys.argv:\n    RUST = True\nmade = [beside.extension()]\n"
+        "if RUST:\n    made.append(beside.unused())\nsetup(name='a', ext_modules=made)\n"
+    )
+    write_files(tmp_path, {"setup.py": setup, "beside.py": BESIDE})
+    assert read_setup_script(tmp_path / "setup.py").languages == ("c",)
+
+
+def test_a_switch_that_the_machine_turns_on_is_not_off(tmp_path: Path) -> None:
+    setup = (
+        "GPU = False\nif torch.cuda.is_available():\n    GPU = True\nif GPU:\n    made = CUDAExtension('a', [])\n"
+        "setup(name='a')\n"
+    )
+    write_files(tmp_path, {"setup.py": setup})
+    assert "cuda" in read_setup_script(tmp_path / "setup.py").languages
+
+
+def test_modules_that_a_setup_script_imports_are_in_host_but_not_those_that_it_tries(tmp_path: Path) -> None:
+    setup = (
+        "import numpy, os\ntry:\n    from Cython.Build import cythonize\nexcept ImportError:\n    pass\n"
+        "def made():\n    from setuptools_rust import RustExtension\n    return RustExtension('a')\n"
+        "setup(name='a', rust_extensions=made())\n"
+    )
+    _, host, _ = spec_of(tmp_path, {"setup.py": setup})
+    assert host == ["python", "pip", "setuptools", "numpy", "setuptools-rust"]
+
+
+def test_a_setup_script_that_fetches_wheels_of_its_project_compiles_instead(tmp_path: Path) -> None:
+    setup = TORCH + "FORCE = os.getenv('MY_OPS_FORCE_BUILD', 'FALSE') == 'TRUE'\nurllib.request.urlretrieve(WHEEL)\n"
+    text, _, _ = spec_of(tmp_path, {"setup.py": setup})
+    assert 'environment: {FORCE_CUDA: [{value: "1", when: cuda}], MY_OPS_FORCE_BUILD: "TRUE"}' in text
+    assert "# Its setup.py may fetch files as it builds:" in text
+
+
+def test_a_setup_script_that_runs_cmake_needs_it_and_its_languages(tmp_path: Path) -> None:
+    setup = (
+        "import torch\nsubprocess.check_call(['cmake', '--build', '.'])\nsetup(name='a', ext_modules=[CppExtension()])"
+    )
+    lists = "project(a LANGUAGES CXX CUDA)\nfind_package(ZLIB)\n"
+    text, _, _ = spec_of(tmp_path, {"setup.py": setup, "csrc/CMakeLists.txt": lists})
+    assert "        - compiler: cuda\n        - stdlib: c\n        - cmake\n        - make\n" in text
+    assert "# The build looks for ZLIB: name the packages with them in `host`." in text
+    assert "skip: [cpu" not in text
+
+
+@pytest.mark.parametrize("sign", ["package_data={'a': ['liba.so']}", "distclass=D)\nclass D:\n  root_is_pure = (False"])
+def test_a_setup_script_that_packs_libraries_is_not_pure(sign: str, tmp_path: Path) -> None:
+    code = sign.replace("root_is_pure = (False", "def f(self):\n    self.root_is_pure = (False")
+    text, _, _ = spec_of(tmp_path, {"setup.py": f"setup(name='a', {code})"})
+    assert "noarch" not in text
+    assert "# A guess: its setup.py names no extension and packs libraries" in text
+
+
+@pytest.mark.parametrize(
+    ("files", "sought"),
+    [
+        ({"setup.py": "setup(name='a', ext_modules=[Extension('a', [], libraries=['m', 'fftw3'])])"}, "fftw3"),
+        ({"setup.py": "setup(name='a', ext_modules=[Extension('a')])\nrun(['curl-config', '--libs'])"}, "curl-config"),
+        ({"meson.build": "d = dependency('geos', version: 'x')\nt = dependency('threads')", "setup.py": ""}, "geos"),
+    ],
+)
+def test_what_a_build_looks_for_is_named(files: dict[str, str], sought: str, tmp_path: Path) -> None:
+    text, _, _ = spec_of(tmp_path, {"PKG-INFO": "Name: a\nVersion: 1\n", **files})
+    assert f"# The build looks for {sought}: name the packages with them in `host`." in text
 
 
 def test_what_is_computed_is_left_out(tmp_path: Path) -> None:
@@ -136,6 +214,20 @@ def test_modules_in_cython_that_an_unknown_backend_compiles_need_it(tmp_path: Pa
     assert "        - cython  # a guess: it has .pyx files and names no Cython\n" in text
 
 
+def test_modules_in_cython_that_become_cxx_need_its_compiler(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "setup(name='a', ext_modules=cythonize('a/b.pyx'))",
+        "a/b.pyx": "# distutils: language = c++\n",
+    }
+    assert read_project(write_files(tmp_path, files)).languages == ("c", "cxx")
+
+
+def test_a_program_that_maturin_packs_is_run_and_not_imported(tmp_path: Path) -> None:
+    toml = "[build-system]\nrequires = ['maturin']\n[project]\nname = 'a'\n[tool.maturin]\nbindings = 'bin'\n"
+    text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml})
+    assert "    test:\n      pip_check: true\n      commands: [a --help]\n" in text
+
+
 def test_a_binding_adds_its_language_to_those_of_cmake(tmp_path: Path) -> None:
     toml = "[build-system]\nrequires = ['scikit-build-core', 'pybind11']\n[project]\nname = 'a'\nversion = '1'\n"
     write_files(tmp_path, {"pyproject.toml": toml, "CMakeLists.txt": "project(a LANGUAGES C)"})
@@ -146,6 +238,47 @@ def test_all_licenses_of_a_project_with_several_are_named(tmp_path: Path) -> Non
     toml = "[project]\nname = 'a'\nversion = '1'\nlicense = 'MIT OR Apache-2.0'\n"
     text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "LICENSE-MIT": "", "LICENSE-APACHE": ""})
     assert "  license_file: [LICENSE-APACHE, LICENSE-MIT]\n" in text
+
+
+def test_files_of_licenses_that_the_project_lists_are_all_named(tmp_path: Path) -> None:
+    info = "Name: a\nVersion: 1\n" + "".join(
+        f"License-File: {name}\n"
+        for name in ("LICENSE", "AUTHORS", "vendor/b/LICENSE", "../LICENSE", "NOTICE.txt", "COPYING")
+    )
+    files = {"PKG-INFO": info, **dict.fromkeys(("LICENSE", "AUTHORS", "vendor/b/LICENSE", "NOTICE.txt"), "")}
+    text, _, _ = spec_of(write_files(tmp_path.joinpath("x"), {"LICENSE": ""}) / "a", files)
+    assert "  license_file: [LICENSE, vendor/b/LICENSE, NOTICE.txt]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("written", "identifier"),
+    [
+        ("'MIT License'", "MIT"),
+        ("{text = 'Apache License, Version 2.0'}", "Apache-2.0"),
+        ("{text = 'The BSD 3-Clause License'}", "BSD-3-Clause"),
+        ("'BSD'", "LicenseRef-Unknown"),
+    ],
+)
+def test_names_of_licenses_in_free_text(written: str, identifier: str, tmp_path: Path) -> None:
+    toml = f"[project]\nname = 'a'\nversion = '1'\nlicense = {written}\n"
+    assert f"  license: {identifier}" in spec_of(tmp_path, {"pyproject.toml": toml})[0]
+
+
+@pytest.mark.parametrize(
+    ("marker", "line"),
+    [
+        ("python_version < '3.12'", '- {package: "b >=1,<2", when: python < 3.12}'),
+        ("(sys_platform != 'win32') and python_version>='3.9'", '- {package: "b >=1,<2", when: not win}'),
+        ("platform_python_implementation != 'PyPy'", "- b >=1,<2"),
+        ("python_version < '3.10'", None),
+        ("extra == 'c'", None),
+        ("os_name == 'x' or extra == 'c'", "# Left out: b >=1,<2; os_name == 'x' or extra == 'c'"),
+    ],
+)
+def test_markers_become_conditions(marker: str, line: str | None, tmp_path: Path) -> None:
+    code = f"setup(name='a', ext_modules=[Extension('a', [])], install_requires=[\"b>=1,<2; {marker}\"])"
+    text, _, _ = spec_of(tmp_path, {"setup.py": code})
+    assert [each.strip() for each in text.splitlines() if "b >=1" in each] == ([line] if line else [])
 
 
 @pytest.mark.parametrize(
