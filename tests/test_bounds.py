@@ -202,6 +202,20 @@ print("still here")
     assert "ResourceWarning" not in run.stderr, "the process apart ends with the program"
 
 
+def test_calls_leave_no_file_open() -> None:
+    """A child inherits the open files of its program, and may have 512."""
+    statements = """
+for _ in range(20):
+    run_bounded(partial(about, 1))
+    try:
+        run_bounded(refused)
+    except FeedstockError:
+        pass
+print(len(os.listdir("/proc/self/fd")))
+"""
+    assert int(called(statements, threads=False).stdout) < 20
+
+
 def test_threads_call_at_the_same_time() -> None:
     statements = """
 from concurrent.futures import ThreadPoolExecutor

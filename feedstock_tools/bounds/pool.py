@@ -34,9 +34,10 @@ _LOOK_EVERY = 5.0
 
 @dataclass(slots=True)
 class _Child(Generic[Piece]):
-    """A child process, its pipes, and the piece that it is working on."""
+    """A child process, the pipe that ends it with this one, the others, and the piece that it is working on."""
 
     process: int
+    alive: int
     orders: int
     answers: int
     note: Note
@@ -139,7 +140,7 @@ def _started(
     note = Note()
     orders, to_child = os.pipe()
     answers, from_child = os.pipe()
-    process = fork_bound(bounds, note)
+    process, alive = fork_bound(bounds, note)
     if process == 0:
         for pipe in (to_child, answers, *(pipe for each in siblings for pipe in (each.orders, each.answers))):
             os.close(pipe)
@@ -147,7 +148,7 @@ def _started(
     os.close(orders)
     os.close(from_child)
     os.set_blocking(answers, False)
-    return _Child(process, to_child, answers, note, piece)
+    return _Child(process, alive, to_child, answers, note, piece)
 
 
 def _serve(work: Callable[[Piece], Result], orders: int, answers: int) -> NoReturn:
@@ -198,7 +199,7 @@ def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | Non
         return None
     if not part:
         status = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
-        _close(child)
+        _close(child.orders, child.answers, child.alive)
         if child.is_late:
             return WorkError("the work has not ended in time: it waits for something", path=child.note.read()[0]), False
         if status >= 0:
@@ -215,7 +216,7 @@ def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | Non
 def _end(children: Sequence[_Child[Piece]]) -> None:
     """Let children end their pieces, so that no file stays half written; after some seconds, end them."""
     for child in children:
-        _close(child)
+        _close(child.orders, child.answers)
     end = time.monotonic() + _PATIENCE
     for child in children:
         with suppress(OSError):  # it has ended already
@@ -223,9 +224,10 @@ def _end(children: Sequence[_Child[Piece]]) -> None:
                 if time.monotonic() > end:
                     os.kill(child.process, signal.SIGKILL)
                 time.sleep(0.002)
+        _close(child.alive)
 
 
-def _close(child: _Child[Piece]) -> None:
-    for pipe in (child.orders, child.answers):
+def _close(*pipes: int) -> None:
+    for pipe in pipes:
         with suppress(OSError):
             os.close(pipe)

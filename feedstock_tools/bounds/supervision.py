@@ -39,7 +39,7 @@ def hold(bounds: limits.Bounds, beat: Callable[[], None] = lambda: None) -> None
     watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     note = limits.Note()
-    child = fork_bound(bounds, note)
+    child, _ = fork_bound(bounds, note)
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
@@ -72,7 +72,7 @@ def run_bounded(work: Callable[[], T], bounds: limits.Bounds | None = limits.REA
         return run_apart(work, bounds)
     note = limits.Note()
     read_end, write_end = os.pipe()
-    child = fork_bound(bounds, note)
+    child, alive = fork_bound(bounds, note)
     if child == 0:
         os.close(read_end)
         _give(work, write_end)
@@ -82,14 +82,20 @@ def run_bounded(work: Callable[[], T], bounds: limits.Bounds | None = limits.REA
             content = limits.whole(pipe, bounds)
     except BaseException:
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
         raise
-    result: T = limits.value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
+    finally:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.close(alive)
+    result: T = limits.value_of(content, status, note, bounds)
     return result
 
 
-def fork_bound(bounds: limits.Bounds, note: limits.Note) -> int:
-    """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
+def fork_bound(bounds: limits.Bounds, note: limits.Note) -> tuple[int, int]:
+    """Fork a bound child that ends when this process does.
+
+    Returns:
+        Its number, and a pipe to close once it has ended, which ends it before; 0 and -1 in the child.
+    """
     import fcntl  # noqa: F401 - what children need, so that not each of them loads it
     import gc  # noqa: F401
     import resource  # noqa: F401
@@ -103,9 +109,9 @@ def fork_bound(bounds: limits.Bounds, note: limits.Note) -> int:
         os.close(write_end)
         limits.end_with_parent(read_end)
         limits.enter(bounds, note)
-    else:
-        os.close(read_end)
-    return child
+        return 0, -1
+    os.close(read_end)
+    return child, write_end
 
 
 def threads() -> int:

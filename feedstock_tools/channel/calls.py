@@ -8,6 +8,7 @@ of 60 that slept for 20 ms before they exited.
 from __future__ import annotations
 
 import atexit
+import os
 import time
 from collections.abc import Coroutine
 from functools import cache
@@ -27,6 +28,8 @@ _RETRIES = 2
 #: The time limit of one request, its answer included, in seconds: repodata of 100 MB at 350 KB/s.
 _REQUEST_SECONDS = 300
 _SECONDS_TO_LET_GO = 0.05
+#: The number of files that the threads of py-rattler open before any of a channel.
+_FILES = 12
 #: The default limit in seconds: above the time of the largest environments.
 _LONGEST = 4 * 3600.0
 
@@ -40,7 +43,22 @@ def rattler_client() -> Client:
 def _client(retries: int, seconds: int) -> Client:
     from rattler.networking import Client
 
+    _refuse_few_files()
     return Client.default_client(retries, timeout=seconds)
+
+
+def _refuse_few_files() -> None:
+    """Where too few files may be opened, py-rattler 0.28 panics, with a message of its own on stderr."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _FILES:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        hint = "Allow this process more open files (`ulimit -n`)."
+        raise WorkError(f"channels cannot be read: {error.strerror}", hint=hint) from error
+    finally:
+        for file in opened:
+            os.close(file)
 
 
 def unsharded_gateway() -> Gateway:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from feedstock_tools.channel import calls, repodata, targets
 from feedstock_tools.channel import targets as uploads
+from feedstock_tools.channel.calls import rattler_client
 from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.channel.http import NoAnswerError, ask, build_number
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -25,6 +27,7 @@ from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files import locks
 from feedstock_tools.files.locks import Locks, locked
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
 Talk = Callable[[socket.socket], None]
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -273,3 +276,18 @@ def test_a_fifo_among_the_artifacts_ends_a_command(place: str, feedstock: TinyFe
         run = feedstock.run(*words)
         assert "Traceback" not in run.stderr
     assert time.monotonic() - began < 60
+
+
+@needs("system", sys.platform != "win32", "limits of a process")
+def test_too_few_open_files_are_an_error_before_the_engine_panics() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    calls._client.cache_clear()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + 5, before[1]))
+    try:
+        with pytest.raises(WorkError, match="channels cannot be read: Too many open files"):
+            rattler_client()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    rattler_client()
