@@ -217,7 +217,7 @@ _CHANNEL, _PAGE, _FLEET = "--channel {world}/channel", "--html {world}/page.html
 _RERENDER = "rerender --pinning {world}/pinning"
 SCENARIOS = {
     "generate": Scenario(_SPEC, "generate", "hello"),
-    "variants": Scenario(_SPEC, "variants -o {world}/named", "hello"),
+    "cuda variants": Scenario(_SPEC, "cuda variants -o {world}/named", "hello"),
     "rerender": Scenario(_SPEC, "rerender --pinning {world}/pinning", "solver-feedstock"),
     "rerender --smithy": Scenario(
         _SPEC, "rerender --pinning {world}/pinning --smithy {world}/smithy", "solver-feedstock"
@@ -274,7 +274,7 @@ ONLY_READING = frozenset(
     {
         *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "gpu", "resolve", "search")),
         *(f"fleet {each}" for each in ("logs", "status", "stop", "test")),
-        *("completion", "lint", "outputs", "pinning", "pinning list", "pinning show", "review"),
+        *("lint", "outputs", "pinning", "pinning list", "pinning show", "review"),
         *("many impact", "many list", "smithy", "smithy list", "why"),
     }
 )

@@ -81,6 +81,12 @@ def test_an_unknown_command_is_bad_input() -> None:
     assert "No such command 'rerendr'. Did you mean 'rerender'?" in run.stderr
 
 
+def test_a_subcommand_alone_is_answered_with_the_whole_command() -> None:
+    run = feedstock_tools("gpu")
+    assert run.returncode == 2
+    assert "No such command 'gpu'. Did you mean 'feedstock-tools cuda gpu'?" in run.stderr
+
+
 def test_closed_streams_do_no_harm() -> None:
     shell = f"{shlex.quote(sys.executable)} -m feedstock_tools cuda show 12.9 <&- >&- 2>&-"
     assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0

@@ -28,7 +28,7 @@ _NEED_NOTHING = (
     "cuda show",
     "cuda gpu --model",
     "cuda gpu --capability",
-    "variants ",
+    "cuda variants",
     "outputs ",
 )
 
@@ -132,9 +132,8 @@ def test_what_pages_say_of_options_and_rules_is_drawn_from_the_code(page: Path) 
 def test_every_option_is_documented(name: str) -> None:
     """On the page of the command (`cuda.md` for `cuda resolve`), or on that of the options that commands share."""
     pages = {
-        **{f"cuda {page}": page for page in ("env", "gpu", "search")},
+        **{f"cuda {page}": page for page in ("env", "gpu", "search", "variants")},
         "collect": "ci",
-        "completion": "command-line",
         "smithy": "pinning",
         "edit enable-gpu": "enable-gpu",
         "edit to-v1": "to-v1",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from feedstock_tools.cli.spec import variants as command
+from feedstock_tools.cli.cuda import variants as command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import PinningRow, load_cuda

@@ -55,7 +55,7 @@ COMMANDS = (
     "cuda gpu",
     "cuda gpu RTX\\ 4090",
     "cuda env pytorch",
-    "variants",
+    "cuda variants",
     "pinning --pinning PINNING",
     "smithy list",
     "many list FOLDER/index",

@@ -1,4 +1,4 @@
-"""What a shell offers for the word at the cursor, and `feedstock-tools completion`, which prints the shell's script."""
+"""What a shell offers for the word at the cursor, and `--completion`, which prints the shell's script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli.commands import command, is_folder
+from feedstock_tools.cli.commands import is_folder
 from feedstock_tools.cli.printing import say
 from feedstock_tools.errors import FeedstockError
 
@@ -135,18 +135,12 @@ def platforms(context: click.Context, incomplete: str) -> Iterable[str]:
     return sorted(KNOWN_SUBDIRS)
 
 
-@command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print the script that completes commands, options, configurations, keys, GPUs, CUDA versions and packages.
-
-    \b
-    bash:  eval "$(feedstock-tools completion bash)"        in ~/.bashrc
-    zsh:   eval "$(feedstock-tools completion zsh)"         in ~/.zshrc
-    fish:  feedstock-tools completion fish > ~/.config/fish/completions/feedstock-tools.fish
-    """
+def print_script(context: click.Context, _parameter: click.Parameter, shell: str | None) -> None:
+    """The callback of `--completion`: print the script of a shell, and end the program."""
+    if shell is None or context.resilient_parsing:
+        return
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
-    say(completer(context.find_root().command, {}, PROGRAM, VARIABLE).source(), nl=False, whole=True)
+    say(completer(context.command, {}, PROGRAM, VARIABLE).source(), nl=False, whole=True)
+    context.exit()

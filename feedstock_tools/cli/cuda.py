@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,6 +182,54 @@ def show(
     text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form, width=width)
     printing.say_or_write(text, output)
     return 0
+
+
+@cuda.command("variants", short_help="List or write the named variant files, such as linux_64_cuda11.2.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@options.output("none: the files are listed", kind="folder")
+@click.option("--print", "printed", is_flag=True, help="Print the contents of the files; write nothing.")
+@options.check
+@options.as_json
+def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: bool, as_json: bool) -> int:
+    """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
+
+    Each file lists the compilers, cuDNN, image and glibc that conda-forge's pinning last had for a platform and CUDA
+    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one: all files.
+    --check compares the files in the folder of --output.
+    """
+    from feedstock_tools.facts.cuda import load_cuda
+    from feedstock_tools.generate import named_variants
+    from feedstock_tools.report.spec import variants_json, variants_table
+
+    if check and output is None:
+        raise click.UsageError("--check needs the folder of the files: --output PATH")
+    facts = load_cuda()
+    files = named_variants.variant_files(facts)
+    chosen = named_variants.choose(names, files)
+    if output is not None and check:
+        states = {each.path: each.kind for each in named_variants.compare(output, files, chosen)}
+        _say_states(states, [f"{path}: {kind}" for path, kind in states.items()], as_json=as_json)
+        return 1 if states else 0
+    if output is not None:
+        written = named_variants.write(output, files, chosen)
+        _say_states(dict.fromkeys(written, "written"), map(str, written), as_json=as_json)
+        printing.say_note(f"{len(written)} written, {len(chosen) - len(written)} unchanged")
+    elif printed:
+        contents = {name: files[name] for name in chosen}
+        printing.say_result(contents if as_json else "\n".join(contents.values()), whole=True)
+    else:
+        rows = [row for row in facts.rows if row.name in chosen]
+        printing.say_result(variants_json(rows) if as_json else variants_table(rows, printing.table_width()))
+    return 0
+
+
+def _say_states(states: Mapping[Path, str], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print files with what became of them, as JSON or in lines of text."""
+    if as_json:
+        printing.say_result([{"file": path, "state": state} for path, state in states.items()])
+    else:
+        for line in lines:
+            printing.say(line)
 
 
 @cuda.command("graph", short_help="Write the graph of releases and bounds for other tools.")

@@ -29,9 +29,7 @@ from feedstock_tools.files.locks import tell_with
 from feedstock_tools.stages import listen
 
 #: Commands that read a feedstock, and those that also read channels and packages.
-_READING = frozenset(
-    {"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint", "many"}
-)
+_READING = frozenset({"generate", "rerender", "outputs", "why", "plan", "status", "ci", "diff", "lint", "many"})
 _SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "import", "rehearse", "review", "dossier", "collect"})
 
 #: Section of `--help` → command → its description.
@@ -42,7 +40,6 @@ MENU = {
         "import": "Write the spec of a recipe that people wrote, and compare what both make.",
         "edit": "Change a recipe that people wrote: version, requirements, maintainers.",
         "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
-        "variants": "List or write the named variant files.",
         "pinning": "Show, fetch and update conda-forge's pinning.",
         "smithy": "Fetch and list releases of conda-smithy, for whole rerenders.",
     },
@@ -68,7 +65,6 @@ MENU = {
         "dossier": "Collect logs, configurations, environments and hashes of built packages, for reviewers.",
         "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
         "collect": "Merge the ledgers and channels that several machines made into one.",
-        "completion": "Print the script with which a shell completes words of this command.",
         "clean": "Show and remove caches, work folders, leftovers and old environments.",
     },
 }
@@ -78,7 +74,6 @@ _MODULES = {
     "build": "build",
     "checks": "diff review lint rehearse",
     "clean": "clean",
-    "completion": "completion",
     "cuda": "cuda",
     "edit": "edit",
     "fetched": "pinning smithy",
@@ -87,7 +82,7 @@ _MODULES = {
     "matrix": "plan status",
     "rerender": "rerender",
     "sharing": "publish dossier ci collect",
-    "spec": "init import generate variants",
+    "spec": "init import generate",
     "test": "test",
     "why": "why outputs",
 }
@@ -111,9 +106,14 @@ class _Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for the name of a configuration, the error suggests the command that builds it."""
-        if args and args[0] not in COMMANDS and args[0].startswith(_PLATFORMS):
-            refuse_unknown(ctx, args[0], (), f" To build a configuration: feedstock-tools build {args[0]}")
+        """Find the command; for a subcommand or the name of a configuration, the error has the whole command."""
+        if args and args[0] not in COMMANDS:
+            groups = [name for name in COMMANDS if args[0] in getattr(self.get_command(ctx, name), "commands", ())]
+            if groups:
+                whole = " or ".join(f"'{PROGRAM} {group} {args[0]}'" for group in groups)
+                refuse_unknown(ctx, args[0], (), f" Did you mean {whole}?")
+            if args[0].startswith(_PLATFORMS):
+                refuse_unknown(ctx, args[0], (), f" To build a configuration: feedstock-tools build {args[0]}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -125,6 +125,14 @@ class _Commands(Group):
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    is_eager=True,
+    expose_value=False,
+    callback=completion.print_script,
+    help="Print the script with which a shell completes words of this command, and exit.",
+)
 @click.pass_context
 def _group(context: click.Context) -> None:
     """Generate, rerender, check and build the CPU and GPU packages of a conda-forge feedstock."""

@@ -1,10 +1,9 @@
-"""`feedstock-tools init`, `import`, `generate` and `variants`: a spec, and the files that it describes."""
+"""`feedstock-tools init`, `import` and `generate`: a spec, and the files that it describes."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +14,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
-from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result, table_width
+from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.files.temporary import temporary_folder
@@ -291,51 +290,3 @@ def generate(
     elif output is None and (hidden := left_out(folder, generated.kept().seen)):
         say_note(f"note: git ignores {', '.join(hidden)}; `generate --commit` adds them all the same")
     return 0
-
-
-@command("variants")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@options.output("none: the files are listed", kind="folder")
-@click.option("--print", "printed", is_flag=True, help="Print the contents of the files; write nothing.")
-@options.check
-@options.as_json
-def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: bool, as_json: bool) -> int:
-    """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
-
-    Each file lists the compilers, cuDNN, image and glibc that conda-forge's pinning last had for a platform and CUDA
-    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one: all files.
-    --check compares the files in the folder of --output.
-    """
-    from feedstock_tools.facts.cuda import load_cuda
-    from feedstock_tools.generate import named_variants
-    from feedstock_tools.report.spec import variants_json, variants_table
-
-    if check and output is None:
-        raise click.UsageError("--check needs the folder of the files: --output PATH")
-    facts = load_cuda()
-    files = named_variants.variant_files(facts)
-    chosen = named_variants.choose(names, files)
-    if output is not None and check:
-        states = {each.path: each.kind for each in named_variants.compare(output, files, chosen)}
-        _say_states(states, [f"{path}: {kind}" for path, kind in states.items()], as_json=as_json)
-        return 1 if states else 0
-    if output is not None:
-        written = named_variants.write(output, files, chosen)
-        _say_states(dict.fromkeys(written, "written"), map(str, written), as_json=as_json)
-        say_note(f"{len(written)} written, {len(chosen) - len(written)} unchanged")
-    elif printed:
-        contents = {name: files[name] for name in chosen}
-        say_result(contents if as_json else "\n".join(contents.values()), whole=True)
-    else:
-        rows = [row for row in facts.rows if row.name in chosen]
-        say_result(variants_json(rows) if as_json else variants_table(rows, table_width()))
-    return 0
-
-
-def _say_states(states: Mapping[Path, str], lines: Iterable[str], *, as_json: bool) -> None:
-    """Print files with what became of them, as JSON or in lines of text."""
-    if as_json:
-        say_result([{"file": path, "state": state} for path, state in states.items()])
-    else:
-        for line in lines:
-            say(line)

@@ -19,7 +19,7 @@ from feedstock_tools.reading import read_bytes
 
 #: Keys that rows leave out because their values never differ.
 _COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
-_MARK = "# Written by `feedstock-tools variants`"
+_MARK = "# Written by `feedstock-tools cuda variants`"
 _WIDTH = 100
 
 
@@ -70,7 +70,7 @@ def choose(names: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
 
 def _unknown(name: str, files: Collection[str]) -> Mistake:
     near = get_close_matches(name, files, n=3)
-    hint = f"The nearest are: {', '.join(near)}." if near else "`feedstock-tools variants` lists them."
+    hint = f"The nearest are: {', '.join(near)}." if near else "`feedstock-tools cuda variants` lists them."
     return Mistake(f"there is no variant file '{name}'", hint=hint)
 
 

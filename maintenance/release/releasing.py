@@ -177,7 +177,7 @@ def _install(folder: Path, wheel: Path, version: str, sbom: Path) -> None:
         start = [python, "-P", "-m", "feedstock_tools"]
         if version not in _run([*start, "--version"]):
             raise WorkError(f"{wheel.name}: the program does not start as version {version}")
-        _run([*start, "variants"])
+        _run([*start, "cuda", "variants"])
         project = (folder / "pyproject.toml").read_text(encoding="utf-8")
         named = scratch / "pyproject.toml"
         named.write_text(project.replace('dynamic = ["version"]', f'version = "{version}"'), encoding="utf-8")

@@ -96,7 +96,7 @@ def test_a_feedstock_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str) -> None:
-    shown = command.run(command.tool("completion", shell), ROOT)
+    shown = command.run(command.tool("--completion", shell), ROOT)
     assert shown.returncode == 0, shown.stderr
     assert completion.VARIABLE in shown.stdout
 
@@ -137,7 +137,7 @@ TYPED = {
     ids=["bash", "zsh"],
 )
 def test_tab_completes_a_word_in_a_terminal(home: Path, shell: list[str], file: str, before: str) -> None:
-    script = command.run(command.tool("completion", shell[0]), ROOT).stdout
+    script = command.run(command.tool("--completion", shell[0]), ROOT).stdout
     (home / file).write_text(f"{before}\n{script}\n")
     keys = "".join(f"feedstock-tools {line}\r" for line in TYPED) + "exit\r"
     in_terminal = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", *shell]
@@ -149,7 +149,7 @@ def test_tab_completes_a_word_in_a_terminal(home: Path, shell: list[str], file: 
 
 @needs("system", shutil.which("fish"), "fish")
 def test_fish_completes_a_word(home: Path) -> None:
-    script = command.run(command.tool("completion", "fish"), ROOT).stdout
+    script = command.run(command.tool("--completion", "fish"), ROOT).stdout
     (home / "fish" / "completions").mkdir(parents=True)
     (home / "fish" / "completions" / "feedstock-tools.fish").write_text(script)
     expected = {

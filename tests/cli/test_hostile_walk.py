@@ -44,7 +44,6 @@ WALK: dict[str, tuple[str, ...]] = {
     "ci": ("--check", ""),
     "clean": ("--dry-run", ""),
     "collect": ("{}/channel",),
-    "completion": ("bash",),
     "cuda archs": ("12.9",),
     "cuda audit": ("",),
     "cuda binary": ("{}/channel/linux-64/good-1-0.conda", "{}/channel"),
@@ -109,7 +108,7 @@ WALK: dict[str, tuple[str, ...]] = {
     "smithy list": ("",),
     "status": ("", "--markdown", "--html {}/status.html"),
     "test": ("--channel {}/channel", "x{bad}"),
-    "variants": ("--check", "{bad}"),
+    "cuda variants": ("--check", "{bad}"),
     "why": ("", "python", "{bad}"),
 }
 #: Commands that need a scheduler or hosts: the tests in which a hostile one answers them.

@@ -17,7 +17,7 @@ from tests.support.smithy_release import write_package_of_release
 CALLS: dict[str, list[str]] = {
     "generate": ["generate", "../gpukernel", "--check"],
     "rerender": ["rerender", "../gpukernel", "--check"],
-    "variants": ["variants", "linux_64_*"],
+    "cuda variants": ["cuda", "variants", "linux_64_*"],
     "pinning": ["pinning"],
     "pinning fetch": ["pinning", "fetch", "-c", "PINNING"],
     "pinning list": ["pinning", "list"],
@@ -76,7 +76,7 @@ ELSEWHERE = {
     *(f"many {each}" for each in ("impact", "index", "list", "migrate")),
 }
 #: Commands that have nothing to read: they write files and name them, or show a diff.
-WITHOUT = {"init", "completion", *(name for name in COMMANDS if name.startswith(("edit ", "fleet ")))} - ELSEWHERE
+WITHOUT = {"init", *(name for name in COMMANDS if name.startswith(("edit ", "fleet ")))} - ELSEWHERE
 
 
 def test_every_command_prints_json() -> None:
@@ -164,7 +164,7 @@ def test_of_three_verdicts_each_is_in_the_document(name: str, gpu_feedstock: Tin
 
 
 @pytest.mark.parametrize(
-    "words", [["build", f"{GPU}_py3.11"], ["ci"], ["variants", "--output", "out"], ["test", "--compare"]]
+    "words", [["build", f"{GPU}_py3.11"], ["ci"], ["cuda", "variants", "--output", "out"], ["test", "--compare"]]
 )
 def test_so_is_what_a_command_does(words: list[str], gpu_feedstock: TinyFeedstock) -> None:
     channel = ["-c", str(gpu_feedstock.channel)] if words[0] == "build" else []

@@ -42,7 +42,7 @@ def on_a_screen(feedstock: TinyFeedstock, *words: str, columns: int = 80) -> lis
     return [line.rpartition("\r")[2] for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("words", [("build", "--list"), ("status",), ("plan",), ("variants",), ("cuda", "show")])
+@pytest.mark.parametrize("words", [("build", "--list"), ("status",), ("plan",), ("cuda", "variants"), ("cuda", "show")])
 def test_no_line_is_wider_than_the_terminal(feedstock: TinyFeedstock, words: tuple[str, ...]) -> None:
     (original, *_) = sorted((feedstock.folder / ".ci_support").glob("*.yaml"))
     original.with_name(f"{original.stem}_{_LONG}.yaml").write_bytes(original.read_bytes())
