@@ -35,7 +35,7 @@ _SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "import", "rehearse",
 #: Section of `--help` → command → its description.
 MENU = {
     "Make": {
-        "init": "Write a first spec for a project: a folder or a git repository.",
+        "init": "Write a first spec for a project: a folder, a git repository or a name on PyPI.",
         "generate": "Write the recipe and variant files that a spec describes.",
         "import": "Write the spec of a recipe that people wrote, and compare what both make.",
         "edit": "Change a recipe that people wrote: version, requirements, maintainers.",

@@ -60,7 +60,8 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
         yield "python: [3.11, 3.12, 3.13]"
         yield ""
     if "cuda" in project.languages:
-        yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
+        if not self_contained:
+            yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
         yield "cuda:" if self_contained or project.kernels else "cuda: {}"
         if self_contained:
             yield "  versions: [12.9, 13.0]"
@@ -110,7 +111,7 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    noarch: generic"
     yield from _script(project)
     yield from _skip(project)
-    if project.kind == "cmake" and project.kernels:
+    if project.kernels and (project.kind == "cmake" or project.for_torch):
         yield "    # GPU builds must have code for each architecture."
         yield "    kernels: true"
     yield from _requirements(project, self_contained)
@@ -315,6 +316,8 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
         tools += ["cmake", "ninja"]
     elif project.runs_cmake:
         tools += ["cmake", "make"]
+    elif project.for_torch:
+        tools.append("ninja")  # with it, PyTorch compiles several files at once
     if project.kind == "python" and tools:
         across = [
             '"cross-python_{target_platform}"',

@@ -132,3 +132,21 @@ def test_a_script_outside_the_recipe_folder_is_not_edited(tmp_path: Path) -> Non
     text = REVIEWED.replace("{versions: [12.9],", cuda).replace(SCRIPT, "{commands: [x]}")
     with pytest.raises(InputError, match="link"):
         spec_from_text(text, tmp_path / "feedstock.yaml", tmp_path / "recipe")
+
+
+def test_a_variable_reaches_the_scripts_of_the_builds_that_its_condition_names() -> None:
+    """recipe.yaml has one value for all builds, so that a variable is empty in the others, and a template unsets it."""
+    choices = '{FORCE_CUDA: [{value: "1", when: cuda}], MODE: fast}'
+    spec = spec_from_text(REVIEWED.replace(SCRIPT, f"{{template: setuptools, environment: {choices}}}"))
+    v0, v1 = (render(spec, version) for version in ("v0", "v1"))
+
+    recipe = v1[PurePosixPath("recipe/recipe.yaml")]
+    assert 'FORCE_CUDA: ${{ ("1") if cuda_compiler_version != "None" else ("") }}\n' in recipe
+    assert re.search(
+        r"script_env:\n +- FORCE_CUDA=1 +# \[cuda_compiler_version != .None.\]\n +- MODE=fast\n",
+        v0[PurePosixPath("recipe/meta.yaml")],
+    )
+    for texts in (v0, v1):
+        script = texts[PurePosixPath("recipe/build-libdemo.sh")]
+        assert '[[ -n "${FORCE_CUDA:-}" ]] || unset FORCE_CUDA' in script
+        assert "unset MODE" not in script

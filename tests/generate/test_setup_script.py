@@ -43,6 +43,7 @@ def test_an_extension_of_pytorch_gets_cuda_builds(tmp_path: Path) -> None:
     assert "name: my-ops\nversion: 0.4.1\n" in text
     assert "variable: TORCH_CUDA_ARCH_LIST, style: torch" in text
     assert 'environment: {FORCE_CUDA: [{value: "1", when: cuda}]}' in text
+    assert "    kernels: true\n" in text
     assert "skip: [python < 3.11]" in text
     assert host[:4] == ["python", "pip", "setuptools", "pytorch"]
     assert host[4:] == ["cuda-cudart-dev", "libcublas-dev", "libcusolver-dev", "libcusparse-dev"]

@@ -11,7 +11,7 @@ if "%cuda_compiler_version%"=="12.4" set "CUDA_ARCHITECTURES=sm_50,sm_60,sm_61,s
 if "%cuda_compiler_version%"=="12.6" set "CUDA_ARCHITECTURES=sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90"
 if "%cuda_compiler_version%"=="12.8" set "CUDA_ARCHITECTURES=sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120"
 if "%cuda_compiler_version%"=="12.9" set "CUDA_ARCHITECTURES=sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120"
-if "%cuda_compiler_version%"=="13.0" set "CUDA_ARCHITECTURES=sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_110,sm_120,compute_120"
+if "%cuda_compiler_version%"=="13.0" set "CUDA_ARCHITECTURES=sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120"
 if not defined CUDA_ARCHITECTURES (
     echo feedstock.yaml chooses no GPU architectures for CUDA %cuda_compiler_version% 1>&2
     exit /b 1

@@ -12,7 +12,7 @@ case "${cuda_compiler_version}" in
     12.6) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
     12.8) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
     12.9) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
-    13.0) export CUDA_ARCHITECTURES="sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_110,sm_120,compute_120" ;;
+    13.0) export CUDA_ARCHITECTURES="sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
     *)
         echo "feedstock.yaml chooses no GPU architectures for CUDA ${cuda_compiler_version}" >&2
         exit 1

@@ -42,6 +42,9 @@ _TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux
 #: Unlike gcc and clang, zig checks for undefined behaviour where nothing is optimized, with a library of its own that
 #: takes 20 s to compile.
 _AS_OTHERS = ("-fno-sanitize=undefined",)
+#: What zig's linker refuses though packages do without it: how the Pythons of Debian and Fedora link extensions, and
+#: how builds leave out the names of static libraries. A pattern of sh.
+_UNKNOWN_TO_ZIG = "-Wl,-Bsymbolic-functions|-Wl,-z,pack-relative-relocs|-Wl,--package-metadata=*|-Wl,--exclude-libs,*"
 #: Headers and C libraries of other systems, three quarters of its files: they are not unpacked.
 _OTHER_SYSTEMS = re.compile(
     r"ziglang/lib/(libtsan|libc/(mingw|musl|wasi|darwin|freebsd|netbsd|openbsd)"
@@ -291,6 +294,8 @@ def _wrapper(command: tuple[str, ...] | None, platform: Platform, suffix: str, c
     if command is None or compiler is None:
         return f"#!/bin/sh\necho 'stand-in channel: this machine has no {suffix} for {platform}' >&2\nexit 1\n".encode()
     lines = [f"export {name}={shlex.quote(value)}" for name, value in compiler.environment.items()]
+    if compiler.kind == "zig":
+        lines.append(f'for word; do shift; case $word in {_UNKNOWN_TO_ZIG}) ;; *) set -- "$@" "$word";; esac; done')
     return "\n".join(["#!/bin/sh", *lines, f'exec {shlex.join(command)} "$@"', ""]).encode()
 
 

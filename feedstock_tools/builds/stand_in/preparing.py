@@ -5,6 +5,7 @@ What the machine cannot have is found here too, each with its reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,8 @@ from feedstock_tools.versions import minor_of
 _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
 #: The tool that a build runs with the Python of its row, which must be able to run then.
 _RUNS_PYTHON = "pip"
+#: Names of compilers and of C and C++ libraries, which no project of PyPI has.
+_NO_WHEEL = re.compile(r"^lib|-dev$|_(linux|osx|win)-\w+$")
 _NO_MAPPING = "`feedstock-tools init --names newest` fetches the mapping by which wheels of PyPI are found for names"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"
 
@@ -91,7 +94,8 @@ def why_no_packages(demand: ChannelDemand, ties: Ties) -> str | None:
     if not absent:
         return None
     reason = f"the stand-in channel has no {' and no '.join(absent)}"
-    return reason if ties.names.date else f"{reason} ({_NO_MAPPING})"
+    unknown = not ties.names.date and not all(_NO_WHEEL.search(spec.partition(" ")[0]) for spec in absent)
+    return f"{reason} ({_NO_MAPPING})" if unknown else reason
 
 
 def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:

@@ -120,7 +120,10 @@ class Script(Model):
         default=(), description="Further options for CMake, in GPU builds alone: `-DUSE_CUDA=ON`."
     )
     folder: SourceFolder = Field(default=".", description="The folder in the sources that a template builds.")
-    environment: Environment = Field(default={}, description="Variables that the script sees, with their values.")
+    environment: Environment = Field(
+        default={},
+        description="Variables that the script sees, with their values; empty in recipe.yaml where no condition holds.",
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Script:

@@ -207,6 +207,7 @@ def _view(spec: Spec, script: Script) -> dict[str, Any]:
     asks = spec.cuda.script if spec.cuda and spec.cuda.script and not spec.cuda.script.edits else None
     return {
         "cuda": spec.cuda is not None,
+        "optional": [name for name, choices in script.environment.items() if choices and choices[-1].when],
         "options": [shlex.quote(option) for option in script.options],
         "options_bat": [f'"{option}"' for option in script.options],
         "cmake_options": shlex.quote(f"-Ccmake.args={';'.join(script.options)}"),

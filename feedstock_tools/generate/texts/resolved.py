@@ -305,8 +305,10 @@ def named_script(script: Script | None, output: str | None) -> Script | None:
     if script is None or script.template is None:
         return script
     if output is None:
-        return Script(unix="build.sh", win="bld.bat")  # conda-build's default names
-    return Script(unix=f"build-{output}.sh", win=f"build-{output}.bat")
+        unix, win = "build.sh", "bld.bat"  # conda-build's default names
+    else:
+        unix, win = f"build-{output}.sh", f"build-{output}.bat"
+    return Script(unix=unix, win=win, environment=script.environment)
 
 
 def _sections(requirements: Requirements, spec: Spec) -> dict[str, tuple[Need, ...]]:

@@ -132,6 +132,8 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
         lines += [Line("script:"), *_indented(_commands(script, wording))]
     elif script and (script.unix or script.win) and not _is_default(script):
         lines += _script_lines(script, wording)
+    if not resolved.is_alone(spec) and (variables := _environment(script, wording)):
+        lines += [Line("script_env:"), *_indented(variables)]
     for key, needs in _ignored(spec.build.ignore_run_exports, spec, wording):
         lines += [Line(f"{key}:"), *_indented(needs)]
     return tuple(lines)

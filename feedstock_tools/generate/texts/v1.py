@@ -160,7 +160,13 @@ def _listing_script(script: Script, spec: Spec) -> list[str]:
 
 
 def _environment(script: Script) -> list[str]:
-    return _block("env", [f"{name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices])
+    """The variables of a script, each with one value: empty where none of its conditions holds."""
+    values = {
+        name: _chosen(choices if choices[-1].when is None else (*choices, Choice(value="")))
+        for name, choices in script.environment.items()
+        if choices
+    }
+    return _block("env", [f"{name}: {value}" for name, value in values.items()])
 
 
 def _script(script: Script, spec: Spec) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -73,6 +74,17 @@ def test_zig_is_the_cross_compiler_without_another_and_names_the_system(tmp_path
     target = f"{PLAIN[0]} -target {MACHINE}-linux-gnu.2.17"
     assert text.splitlines()[-1] == f'exec /kept/zig/zig c++ {target} "$@"'
     assert "export ZIG_GLOBAL_CACHE_DIR=/kept/cache" in text
+
+
+def test_zig_does_not_see_options_that_its_linker_refuses(tmp_path: Path) -> None:
+    program(tmp_path / "zig", "zig").write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
+    found = find_compiler(path="", zig=Zig(tmp_path / "zig", tmp_path / "cache"))
+    files = {file.path: file.read() for file in compiler_files("c_compiler", "gcc_x", HERE, found)}
+    (text,) = (text for path, text in files.items() if path.endswith("-cc"))
+    (tmp_path / "cc").write_bytes(text)
+    words = ["-shared", "-Wl,-Bsymbolic-functions", "-Wl,--exclude-libs,ALL", "-Wl,-z,now", "a b.o", "-o", "it's.so"]
+    seen = subprocess.run(["sh", tmp_path / "cc", *words], capture_output=True, text=True, check=True).stdout
+    assert seen.splitlines() == ["cc", *PLAIN, "-shared", "-Wl,-z,now", "a b.o", "-o", "it's.so"]
 
 
 @pytest.mark.parametrize("subdir", ["linux-ppc64le", "linux-s390x", "osx-arm64", "win-64"])

@@ -43,6 +43,8 @@ def test_a_row_is_refused_for_what_its_environments_need(demand: ChannelDemand, 
 def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> None:
     reason = foresee([_demand("tqdm")], {"HOME": str(tmp_path)})["linux_aarch64_"]
     assert reason.startswith("the stand-in channel has no tqdm (`feedstock-tools init --names newest` fetches")
+    for name in ("rust_linux-aarch64", "libcusolver-dev", "libpng"):
+        assert foresee([_demand(name)], {"HOME": str(tmp_path)})["linux_aarch64_"].endswith(f"has no {name}")
 
 
 def test_a_python_that_pip_must_run_with_is_missed_before_wheels_are_chosen(tmp_path: Path) -> None:
