@@ -26,7 +26,8 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.generate.package_names import kept_names
 from feedstock_tools.platforms import Platform
-from feedstock_tools.versions import minor_of
+from feedstock_tools.versions import minor_of, parse_version
+from feedstock_tools.wording import listed
 
 #: What a device compiler lacks its own message tells.
 _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
@@ -67,8 +68,9 @@ def _impossible(
     compilers = frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
     lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
     reasons: dict[str, str] = {}
+    absent = _absent_pythons(demands, machine)
     for demand in demands:
-        reason = why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"))
+        reason = why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"), absent)
         if reason is None and not compilers.isdisjoint(spec.partition(" ")[0] for spec in demand.needs):
             reason = lacking(Platform.parse(demand.platform))
         if reason is not None:
@@ -78,9 +80,9 @@ def _impossible(
 
 def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
     """The configurations that need a package or a Python that the channel cannot have, as this machine can tell."""
-    ties = Ties(kept_names(machine))
+    ties, absent = Ties(kept_names(machine)), _absent_pythons(demands, machine)
     reasons = {
-        demand.configuration: why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"))
+        demand.configuration: why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"), absent)
         for demand in demands
     }
     return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -166,13 +168,27 @@ def _without_tools(
     return reasons
 
 
-def _why_no_tools(demand: ChannelDemand, path: str | None) -> str | None:
+def _absent_pythons(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
+    """The Pythons that builds run pip with and this machine lacks."""
+    run = {python for demand in demands if _RUNS_PYTHON in demand.tools and (python := _minor(demand.python))}
+    lacking = (python for python in run if not find_pythons([python], path=machine.get("PATH")))
+    return sorted(lacking, key=parse_version)
+
+
+def _why_no_tools(demand: ChannelDemand, path: str | None, absent: Sequence[str]) -> str | None:
+    """Why the stand-in channel cannot have a row's tools; of a Python, the same words for all rows that lack one.
+
+    Args:
+        absent: the Pythons that the machine lacks.
+    """
     python = _minor(demand.python)
     reason = why_no_tools(demand.tools, Platform.parse(demand.platform), python, path)
-    if reason is None and python is not None and _RUNS_PYTHON in demand.tools and not find_pythons([python], path=path):
+    if reason is None and python in absent and _RUNS_PYTHON in demand.tools:
+        programs = " and no ".join(f"python{each}" for each in absent)
         return (
-            f"the build runs pip with Python {python}, which the stand-in channel lacks: there is no python{python} "
-            "on PATH; install it, or name the rows of another Python"
+            f"the build runs pip with Python {listed(absent)}, which the stand-in channel lacks: there is no "
+            f"{programs} on PATH that runs; "
+            f"install {'it' if len(absent) == 1 else 'them'}, or name the rows of another Python"
         )
     return reason
 

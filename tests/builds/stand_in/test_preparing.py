@@ -50,11 +50,18 @@ def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> N
 def test_a_python_that_pip_must_run_with_is_missed_before_wheels_are_chosen(tmp_path: Path) -> None:
     here = Platform.here()
     needs = ("pytorch",)
-    demand = ChannelDemand(Channels(("stand-in",), STAND_IN), "row", here.subdir, needs, (), "3.99", ("pip",))
+    demands = [
+        ChannelDemand(Channels(("stand-in",), STAND_IN), f"row {python}", here.subdir, needs, (), python, ("pip",))
+        for python in ("3.100", "3.99")
+    ]
     machine = {"HOME": str(tmp_path), "PATH": str(tmp_path)}
-    reasons = preparing.prepare([demand], tmp_path, machine, lambda _step: pytest.fail("it fetches"))
-    assert "there is no python3.99 on PATH" in reasons["row"]
-    assert reasons == foresee([demand], machine)
+    reasons = preparing.prepare(demands, tmp_path, machine, lambda _step: pytest.fail("it fetches"))
+    assert set(reasons.values()) == {
+        "the build runs pip with Python 3.99 and 3.100, which the stand-in channel lacks: there is no python3.99 and "
+        "no python3.100 on PATH that runs; install them, or name the rows of another Python"
+    }
+    assert reasons == foresee(demands, machine)
+    assert "there is no python3.99 on PATH that runs; install it," in foresee(demands[1:], machine)["row 3.99"]
 
 
 def test_the_reason_names_what_to_install(tmp_path: Path) -> None:
