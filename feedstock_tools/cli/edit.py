@@ -330,7 +330,7 @@ def _version(
     from feedstock_tools.channel.source_files import fetch_source
     from feedstock_tools.edit.scripts import lines_naming
     from feedstock_tools.edit.sources import keeps_all_sources
-    from feedstock_tools.edit.version import left_behind, set_version, version_of
+    from feedstock_tools.edit.version import left_behind, lowered, set_version, version_of
     from feedstock_tools.feedstock.patches import without_taken
     from feedstock_tools.files.temporary import temporary_folder
 
@@ -352,7 +352,8 @@ def _version(
             )
             edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
             edited = without_taken(edited, archives)
-        edited = edited.remarked(*lines_naming(draft, version_of(before, output, variables)))
+        old = version_of(before, output, variables)
+        edited = edited.remarked(*lines_naming(draft, old), *lowered(old, version))
         if keep_sources or not keeps_all_sources(before, recipe):
             return edited
         return edited.doubted(

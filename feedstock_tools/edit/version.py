@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from feedstock_tools.edit.sources import DIGITS, SourceHash, changed_sources, following, kept_sources, moved_source
@@ -12,6 +13,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit
 from feedstock_tools.recipe.written.owners import outputs_of
 from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, names_in, read_variables
+from feedstock_tools.versions import InvalidVersionError, parse_version
 from feedstock_tools.wording import named
 
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
@@ -130,6 +132,18 @@ def left_behind(document: Document, moved: Document, output: str | None = None) 
     kept = kept_sources(document, moved)
     why = "is as before, since nothing in it follows the version"
     return (*remarks, *(f"{place}: source {number} {why}: {named(address)}" for number, place, address in kept))
+
+
+def lowered(old: str, version: str) -> tuple[str, ...]:
+    """A sentence if a version is below the old one in conda's order; none of what conda does not take for a version.
+
+    >>> lowered("2.0.post1", "2.0"), lowered("3.1", "1!2.0")
+    (('version 2.0 is lower than 2.0.post1, which the recipe had',), ())
+    """
+    with suppress(InvalidVersionError):
+        if parse_version(version) < parse_version(old):
+            return (f"version {version} is lower than {old}, which the recipe had",)
+    return ()
 
 
 def _repeats(literal: str, version: str) -> bool:

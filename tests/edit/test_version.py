@@ -10,6 +10,7 @@ import pytest
 from feedstock_tools.edit.sources import keeps_all_sources
 from feedstock_tools.edit.version import (
     left_behind,
+    lowered,
     move_to,
     raise_build_number,
     set_build_number,
@@ -449,3 +450,23 @@ def test_a_tag_is_given_for_the_version_that_the_recipe_makes_of_it() -> None:
 def test_a_build_number_of_a_name_that_the_recipe_does_not_set_is_that_of_the_context() -> None:
     text = "context:\n  build_number: 4\nbuild:\n  number: ${{ build }}\n"
     assert set_build_number(Document(Path("recipe.yaml"), text), 0).text == text.replace("4", "0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_lower"),
+    [
+        ("1.10", "1.9", True),
+        ("1.9", "1.10", False),
+        ("1.0", "1.0.0", False),
+        ("2.0", "2.0rc1", True),
+        ("2.0.post1", "2.0", True),
+        ("2.0", "2.0.post1", False),
+        ("1!0.5", "2.0", True),
+        ("2.0", "1!0.5", False),
+        ("2024.1", "r12", True),
+        ("2.0", "~", False),
+    ],
+)
+def test_a_lower_version_is_said_in_the_order_of_conda(old: str, new: str, *, is_lower: bool) -> None:
+    said = (f"version {new} is lower than {old}, which the recipe had",)
+    assert lowered(old, new) == (said if is_lower else ())
