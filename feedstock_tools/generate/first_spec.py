@@ -344,7 +344,8 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
         cython = ["cython  # a guess: it has .pyx files and names no Cython"] if project.unnamed_cython else []
         host = [*map(quoted, build), *_marked(project, project.marked_build)]
         yield "host", ["python", "pip", *host, *cython, *torch, *_cuda_host(project)]
-        yield "run", ["python", *map(quoted, project.run), *_marked(project, project.marked_run)]
+        needed = ["pytorch"] if project.for_torch and "pytorch" not in _names(project.run) else []
+        yield "run", ["python", *map(quoted, project.run), *_marked(project, project.marked_run), *needed]
 
 
 #: The libraries whose headers PyTorch's own headers for CUDA include.

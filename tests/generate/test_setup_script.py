@@ -120,10 +120,11 @@ def test_a_setup_script_that_runs_cmake_needs_it_and_its_languages(tmp_path: Pat
         "import torch\nsubprocess.check_call(['cmake', '--build', '.'])\nsetup(name='a', ext_modules=[CppExtension()])"
     )
     lists = "project(a LANGUAGES CXX CUDA)\nfind_package(ZLIB)\n"
-    text, _, _ = spec_of(tmp_path, {"setup.py": setup, "csrc/CMakeLists.txt": lists})
+    text, _, run = spec_of(tmp_path, {"setup.py": setup, "csrc/CMakeLists.txt": lists})
     assert "        - compiler: cuda\n        - stdlib: c\n        - cmake\n        - make\n" in text
     assert "# The build looks for ZLIB: name the packages with them in `host`." in text
     assert "skip: [cpu" not in text
+    assert run == ["python", "pytorch"]
 
 
 @pytest.mark.parametrize("sign", ["package_data={'a': ['liba.so']}", "distclass=D)\nclass D:\n  root_is_pure = (False"])
