@@ -289,15 +289,15 @@ class RowEnvironments:
         self, kind: str, specs: Sequence[str], visible: Sequence[Promised], platform: Platform
     ) -> tuple[State, Answer]:
         own, others = _reached(specs, visible)
-        blocked = next((self._blocked[name] for name in sorted(own) if name in self._blocked), None)
-        if blocked is not None and kind in ("run", "test"):
-            return blocked, Answer({}, FOLLOWS)
         absent = sorted(others - await self._solver.names(platform))
         if own_absent := [name for name in absent if name in self._own]:
             lacks = "is an output of this feedstock, but this configuration does not build it before"
             return "failed", Answer({}, f"{', '.join(own_absent)} {lacks}")
         if absent:
             return "unknown" if self._partial else "failed", Answer({}, f"no channel has {', '.join(absent)}")
+        blocked = next((self._blocked[name] for name in sorted(own) if name in self._blocked), None)
+        if blocked is not None and kind in ("run", "test"):
+            return blocked, Answer({}, FOLLOWS)
         question = Question(tuple(sorted(set(specs))), platform, self._machine(platform))
         try:
             answer = await self._ask(question, visible, uses_own=bool(own))

@@ -166,7 +166,8 @@ def rehearsal_text(rehearsal: Rehearsal, width: int | None = None) -> str:
     parts = [f"{checks_line(rehearsal.checks)}\n{origin(rehearsal)}", _environments(rehearsal.environments, width)]
     parts += [_problem(problem) for problem in found if problem.what == "does not solve"]
     parts += [
-        f"unknown for {platform}, since the stand-in channel lacks\n  {_some(names, 10)}"
+        f"unknown for {platform}, since the stand-in channel lacks\n  {_some(names, 10)}\n"
+        "  (of these, a build fetches wheels that PyPI has: `feedstock-tools plan` names what it cannot have)"
         for platform, names in lacks(rehearsal.environments).items()
     ]
     parts += [_problem(problem) for problem in found if problem.what == "note"]
