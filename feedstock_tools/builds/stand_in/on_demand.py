@@ -26,7 +26,7 @@ from feedstock_tools.channel.pip import ChosenWheel, Download, Watch, choose_whe
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts.packages import KnownPackage, OwnSource, Wheel, read_packages, read_tools
+from feedstock_tools.facts.packages import KnownPackage, OwnSource, Wheel, read_packages, read_tools, tools_file
 from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.generate.package_names import PackageNames, normalized
@@ -156,7 +156,8 @@ def fetch_wheels(
         return
     lines = _lines(lacking, ties)
     record = folder / _RECORDS.replace("*", digest_of_values([lines, platform.subdir, python, ties.names.date])[:16])
-    if all((folder / each.wheel.file).is_file() for each in _recorded(record)) and record.is_file():
+    before = [each.wheel for each in _recorded(record)]
+    if all((folder / wheel.file).is_file() for wheel in before) and record.is_file():
         return
     interpreter = (
         next((each.executable for each in find_pythons([python], path=machine.get("PATH"))), None) if python else None
@@ -165,11 +166,13 @@ def fetch_wheels(
     download = Download(
         lines, f"what the recipe requires ({', '.join(lacking)})", options=options, interpreter=interpreter
     )
-    chosen = choose_wheels(download, _lines([spec for spec in specs if spec not in lacking], ties), machine)
+    constraints = _lines([spec for spec in specs if spec not in lacking], ties)
+    chosen = choose_wheels(download, [*constraints, *(f"{one.project}=={one.release}" for one in before)], machine)
     minor = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
     try:
         with locked(folder):
             found = [_described(each, platform, minor, ties) for each in chosen]
+            _refuse_changed(found, folder)
             aliases = _aliases([_read(spec)[0] for spec in lacking], found, ties)
             _fetch(found, chosen, download, folder, machine, watch)
             write_whole(
@@ -221,6 +224,24 @@ def _fetch(
     whole = replace(download, requirements=lines, what=title, size=size or None, options=options)
     whole = replace(whole, why="requirements of the recipe that PyPI has")
     fetch_files(whole, [wheel.file for wheel, _ in missing], folder, machine, watch)
+
+
+def _refuse_changed(found: Iterable[WheelPackage], folder: Path) -> None:
+    """Refuse wheels whose hash is not the one that was recorded for their file before.
+
+    Raises:
+        WorkError: the index has another file under the name of a known wheel.
+    """
+    known = {wheel.file: (wheel.sha256, tools_file()) for wheel in read_tools().wheels}
+    for record in sorted(folder.glob(_RECORDS)):
+        known |= {each.wheel.file: (each.wheel.sha256, record) for each in _recorded(record)}
+    for each in found:
+        expected, place = known.get(each.wheel.file, (each.wheel.sha256, folder))
+        if each.wheel.sha256 != expected:
+            raise WorkError(
+                f"the package index has {each.wheel.file} with the SHA-256 {each.wheel.sha256}, "
+                f"but {place} records {expected}"
+            )
 
 
 def _size_of(url: str) -> int:

@@ -150,6 +150,33 @@ def test_what_is_recorded_needs_no_index_any_more(index: Path, tmp_path: Path) -
 
 
 @on_linux
+@on_linux
+@pytest.mark.parametrize("asked", ["demokit", "demokit >=2"])
+def test_a_wheel_that_changes_on_the_index_is_refused(asked: str, index: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    fetch_wheels(["demokit"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    records = {path: path.read_bytes() for path in kept.glob("asked-*.json")}
+    if asked == "demokit":
+        next(kept.glob("demo_kit-*.whl")).unlink()
+    write_wheel(index, "demo-kit", "2.0", {"demo_kit/__init__.py": "other = True"})
+    with pytest.raises(
+        WorkError, match=r"the package index has demo_kit-2\.0-.*\.whl with .* but .*asked-\w+\.json records"
+    ):
+        fetch_wheels([asked], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    assert {path: path.read_bytes() for path in kept.glob("asked-*.json")} == records
+
+
+@on_linux
+def test_a_wheel_that_was_deleted_is_fetched_in_the_version_that_was_chosen(index: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    fetch_wheels(["demokit"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    (wheel,) = kept.glob("demo_kit-*.whl")
+    wheel.unlink()
+    write_wheel(index, "demo-kit", "3.0", {"demo_kit/__init__.py": ""})
+    fetch_wheels(["demokit"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    assert list(kept.glob("demo_kit-*.whl")) == [wheel]
+
+
 def test_a_version_that_no_index_has_is_refused_with_the_requirement(index: Path, tmp_path: Path) -> None:
     with pytest.raises(WorkError, match=r"pip finds no wheels for what the recipe requires \(demokit >=9\)"):
         fetch_wheels(["demokit >=9"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
