@@ -35,6 +35,7 @@ _FREQUENT = {
     "flatbuffers": "python-flatbuffers",
     "graphviz": "python-graphviz",
     "jax-cuda12-plugin": "jaxlib",
+    "jaxlib": "jaxlib",
     "kaleido": "python-kaleido",
     "ml-dtypes": "ml_dtypes",
     "msgpack": "msgpack-python",
@@ -42,8 +43,8 @@ _FREQUENT = {
     "opencv-python-headless": "py-opencv",
     "psycopg2-binary": "psycopg2",
     "pyqt5": "pyqt",
-    "rapidjson": "python-rapidjson",
     "tables": "pytables",
+    "tensorflow": "tensorflow",
     "tensorflow-cpu": "tensorflow",
     "tensorflow-gpu": "tensorflow",
     "torch": "pytorch",
@@ -51,6 +52,8 @@ _FREQUENT = {
     "xgboost": "py-xgboost",
     "xxhash": "python-xxhash",
 }
+#: Those of them that have a part of their package, or are another build of it: it is not made of their wheels.
+_NOT_THE_PACKAGE = re.compile(r"cupy-cuda\d+x|faiss-gpu|jax-cuda12-plugin|opencv-python-headless|tensorflow-[cg]pu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,8 @@ class PackageNames:
 
     def project(self, package: str) -> str | None:
         """The project that a package is known to have the modules of."""
-        frequent = next((project for project, name in _FREQUENT.items() if name == package), None)
-        return self.projects.get(package) or frequent
+        own = (project for project, name in _FREQUENT.items() if name == package)
+        return self.projects.get(package) or next((one for one in own if not _NOT_THE_PACKAGE.fullmatch(one)), None)
 
     def is_guess(self, project: str) -> bool:
         """Whether there is a mapping, and it does not have the project."""

@@ -48,6 +48,22 @@ def test_a_project_and_its_package(project: str, package: str, is_guess: bool, t
     assert (names.package(project), names.is_guess(project), names.date) == (package, is_guess, "2026-01-01")
 
 
+@pytest.mark.parametrize(
+    ("package", "project"),
+    [
+        pytest.param("pytorch", "torch", id="our own table"),
+        pytest.param("jaxlib", "jaxlib", id="not the plugin that it is the package of"),
+        pytest.param("tensorflow", "tensorflow", id="not the build for the CPU alone"),
+        pytest.param("cupy", None, id="a build for each CUDA"),
+        pytest.param("python-rapidjson", None, id="no project has the name without python"),
+        pytest.param("snappy", None, id="the library has the name of other software of PyPI"),
+        pytest.param("glfw", None, id="the library has the name of its binding"),
+    ],
+)
+def test_a_package_and_the_project_that_it_is_made_of(package: str, project: str | None) -> None:
+    assert PackageNames().project(package) == project
+
+
 def test_without_a_mapping_nothing_is_called_a_guess() -> None:
     assert not PackageNames().is_guess("new-one")
 
