@@ -81,6 +81,11 @@ def test_an_unknown_command_is_bad_input() -> None:
     assert "No such command 'rerendr'. Did you mean 'rerender'?" in run.stderr
 
 
+def test_an_argument_that_is_not_utf8_is_bad_input() -> None:
+    run = subprocess.run([sys.executable, "-m", "feedstock_tools", "build", b"h\xff"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr.splitlines()[0]) == (2, r"error: the argument 'h\udcff' is not UTF-8")
+
+
 def test_a_subcommand_alone_is_answered_with_the_whole_command() -> None:
     run = feedstock_tools("gpu")
     assert run.returncode == 2

@@ -13,7 +13,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_to_build, tidy
-from feedstock_tools.cli.printing import is_quiet, loudness, say_note, stream_of_logs
+from feedstock_tools.cli.printing import is_quiet, loudness, say_note, stream_of_logs, table_width
 from feedstock_tools.feedstock.folder import find_or_example
 from feedstock_tools.wording import size_of, time_limit_of
 
@@ -163,4 +163,7 @@ def _terminal(stream: TextIO) -> Terminal:
     """What observes a run and prints it: all of it, or failures alone with --quiet."""
     from feedstock_tools.report.observers import Failures, Terminal, fold_of
 
-    return Failures(stream) if is_quiet() else Terminal(stream, fold_of(os.environ), whole=loudness() == "verbose")
+    width = table_width()
+    if is_quiet():
+        return Failures(stream, width)
+    return Terminal(stream, fold_of(os.environ), whole=loudness() == "verbose", width=width)

@@ -174,7 +174,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     """
     _open_closed_streams()
     try:
-        _refuse_folder()
+        _refuse_names()
         widen(os.environ.get(VARIABLE, ""))
     except InputError as error:
         say_error(f"error: {error}")
@@ -197,8 +197,8 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     sys.exit(status)
 
 
-def _refuse_folder() -> None:
-    """Refuse a current folder that is gone, or that the engine of recipe.yaml cannot name.
+def _refuse_names() -> None:
+    """Refuse a current folder that is gone, and names that the ledger and the engine of recipe.yaml cannot hold.
 
     Raises:
         InputError: it is one of these.
@@ -211,6 +211,11 @@ def _refuse_folder() -> None:
         str(here).encode()
     except UnicodeEncodeError as error:
         raise InputError("the name of the current folder is not UTF-8", path=here, hint="Rename it.") from error
+    for word in sys.argv[1:]:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"the argument {word!r} is not UTF-8", hint="If it names a file, rename that.") from error
 
 
 def _hold(bounds: Bounds, program: str) -> None:

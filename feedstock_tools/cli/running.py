@@ -181,9 +181,9 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
     terminal.answer(f"\n{ready.stem} is ready to be built by hand.")
     for label, path in ready.paths.items():
-        terminal.answer(f"  {label:12} {path}")
+        terminal.answer(f"  {label:12} {path}", copied=True)
     work = ready.paths["work"]
-    terminal.answer(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh")
+    terminal.answer(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh", copied=True)
     if not sys.stdin.isatty():
         return 0
     shell = ["bash", "--rcfile", "build_env.sh", "-i"]
@@ -364,7 +364,7 @@ def _displayed(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     from feedstock_tools.report.observers import Lines, LiveTable
 
     if terminal.stream.isatty() and terminal.fold == UNFOLDED:
-        with LiveTable(terminal.stream) as table:
+        with LiveTable(terminal.stream, terminal.width) as table:
             yield table
     else:
         yield Lines(terminal.stream, rows, terminal.fold)

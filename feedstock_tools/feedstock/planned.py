@@ -256,7 +256,7 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     """The configurations selected by names, in the order of the names, each once.
 
     A name is, in this order: the name of a file in `.ci_support` without `.yaml`, a glob over those names or, if none
-    of them matches, over short names; a short name.
+    of them matches, over short names, without a Python and then with one; a short name.
     Two short names that select different rows of one configuration select both. A short name that selects several rows
     is reported aside: it may have selected one before others were added.
 
@@ -411,9 +411,13 @@ def matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[P
 
 
 def _by_glob(glob: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
-    """Those whose names match a glob or, where there is none, those whose short names do."""
-    by_file = [configuration for configuration in configurations if fnmatchcase(configuration.name, glob)]
-    return by_file or [configuration for configuration in configurations if fnmatchcase(configuration.short_name, glob)]
+    """Those whose names match a glob; where there is none, whose short names do, else with the rows whose do."""
+    if by_file := [configuration for configuration in configurations if fnmatchcase(configuration.name, glob)]:
+        return by_file
+    if short := [configuration for configuration in configurations if fnmatchcase(configuration.short_name, glob)]:
+        return short
+    rows = [tuple(row for row in each.rows if fnmatchcase(row.short_name, glob)) for each in configurations]
+    return [replace(each, rows=some) for each, some in zip(configurations, rows, strict=True) if some]
 
 
 def _both(first: PlannedConfiguration, second: PlannedConfiguration) -> PlannedConfiguration:

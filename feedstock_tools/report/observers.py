@@ -14,7 +14,7 @@ from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.logs import HeadAndTail
 from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.stages import stage
-from feedstock_tools.wording import counted, duration, shown, shown_log, size_text
+from feedstock_tools.wording import counted, duration, fitted, shown, shown_log, size_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -113,11 +113,13 @@ class Terminal(_Display):
     the last of them when an output fails.
     """
 
-    def __init__(self, stream: TextIO, fold: Fold = UNFOLDED, *, whole: bool = False) -> None:
+    def __init__(self, stream: TextIO, fold: Fold = UNFOLDED, *, whole: bool = False, width: int | None = None) -> None:
+        """Notes and answers are broken at blanks into lines of `width` characters; None: they are not."""
         if hasattr(stream, "reconfigure"):  # a log may contain characters that the terminal cannot show
             stream.reconfigure(errors="replace")
         self.stream = stream
         self.fold = fold
+        self.width = width
         self._whole = whole or bool(fold.begin)
         self._hidden: deque[str] = deque(maxlen=_LAST_LINES)
         self._begins_line = True
@@ -126,9 +128,9 @@ class Terminal(_Display):
     def say(self, text: str) -> None:
         self.answer(text)
 
-    def answer(self, text: str) -> None:
-        """Write what the user asked for, on lines of its own."""
-        self._write(shown(text))
+    def answer(self, text: str, *, copied: bool = False) -> None:
+        """Write what the user asked for, on lines of its own; what is for copying stays as it is."""
+        self._write(shown(text) if copied or self.width is None else fitted(shown(text), self.width, cut=False))
 
     def _write(self, text: str) -> None:
         self._say_left_out()
@@ -184,8 +186,8 @@ class Terminal(_Display):
 class Failures(Terminal):
     """An `Observer` of failures alone, for any number of rows."""
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: TextIO, width: int | None = None) -> None:
+        super().__init__(stream, width=width)
         self._recent: dict[str, LastLines] = {}
 
     def say(self, text: str) -> None:
@@ -279,10 +281,11 @@ class Lines(_Display):
 class LiveTable(_Display):
     """An `Observer` that keeps a table of the running builds on a terminal. Use it as a context."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, width: int | None = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
+        self._width = width
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._live = Live(console=self._console, refresh_per_second=5, transient=True)
         self._now: dict[str, tuple[Row, str]] = {}
@@ -298,7 +301,10 @@ class LiveTable(_Display):
         self._live.stop()
 
     def say(self, text: str) -> None:
-        self._console.print(shown(text), soft_wrap=True)
+        self._print(shown(text) if self._width is None else fitted(shown(text), self._width, cut=False))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
 
     def begin(self, row: Row) -> None:
         self._now[row.name] = (row, "")
@@ -312,8 +318,9 @@ class LiveTable(_Display):
         elif isinstance(event, Built):
             self.say(f"built {event.shown} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
-            last = (line for line in self._recent[row.name] if line.strip())
-            self.say("\n".join([*last, f"{row.title}: {event.output} failed: {event.reason}"]))
+            for line in filter(str.strip, self._recent[row.name]):
+                self._print(shown(line))
+            self.say(f"{row.title}: {event.output} failed: {event.reason}")
         elif isinstance(event, Output):
             self._recent[row.name].add(event.content)
         elif isinstance(event, Log):

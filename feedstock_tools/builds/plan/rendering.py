@@ -71,7 +71,10 @@ def render_outputs(
     def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
         renderings = render_row(parsed, row.name, row.values, platform, builder)
         rendered = [plain(output) for output in renderings]
-        sources.update(local_sources(rendered, recipe.parent))
+        own = local_sources(rendered, recipe.parent)
+        sources.update(own)
+        if lost := next((path for path in sorted(own) if not path.exists()), None):
+            raise InputError(f"there is no {lost}, which is one of its sources", path=recipe)
         engine = engines.get(platform.subdir, "")
         image = _image_of(row, engine)
         outputs = promise_row(rendered, recipe.parent, engine, digest, image)

@@ -28,7 +28,7 @@ class Progress:
     """The progress of a run: numbers of finished and waiting rows, and the rows under way with their elapsed times.
 
     Attributes:
-        elsewhere: the rows that wait for another run, which builds one of their outputs.
+        elsewhere: the titles of the rows that wait for another run, which builds one of their outputs.
         left: the remaining seconds by known times; None if there are none.
         hosts: those that rows can begin on now; `on` is row under way → the name of its host.
         dashboard: the port of Dask's dashboard on the machine of its scheduler; None without one.

@@ -139,7 +139,7 @@ class _Run:
             failed=state.failed,
             waiting=len(state.pending),
             running={name: now - self._began[name] for name in state.running},
-            elsewhere=tuple(row.name for row in state.pending if row.wanted.not_before),
+            elsewhere=tuple(row.title for row in state.pending if row.wanted.not_before),
             left=self._left.at(now),
             hosts=self._hosts,
             on={name: row.at.host for name, row in state.running.items()},

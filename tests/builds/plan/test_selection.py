@@ -155,6 +155,7 @@ MATRIX = with_short_names(
         ("linux_64_*", 8),
         ("linux_64_*12.?", 4),
         ("linux_64_cuda12.*", 4),
+        ("linux_64_cuda1*_py3.12", 3),
         ("*", 10),
     ],
 )

@@ -51,6 +51,19 @@ def harmless(shown: str) -> None:
     assert not colours or colours[-1] in ("\x1b[0m", "\x1b[m")
 
 
+def test_messages_are_broken_at_blanks_and_what_is_copied_is_not() -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream, width=20)
+    terminal.answer("it was built on the stand-in channel: /a/path/without/any/blank")
+    terminal.answer("  cd /some/place && source build_env.sh", copied=True)
+    assert stream.getvalue().splitlines() == [
+        "it was built on the",
+        "  stand-in channel:",
+        "  /a/path/without/any/blank",
+        "  cd /some/place && source build_env.sh",
+    ]
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_output_is_text_on_a_terminal(attack: str) -> None:
     stream = io.StringIO()
