@@ -71,6 +71,7 @@ def _nested(depth: int) -> list[Any]:
         {"memory": "much"},
         {"memory": float("inf")},
         {"memory": -5},
+        {"memory": 10**400},
         {"cores": [0, -1]},
         {"jobs": float("nan")},
         {"price": _nested(3)},
@@ -99,7 +100,10 @@ def test_what_is_no_report_of_this_version_says_so(content: object) -> None:
 
 def test_a_report_that_is_too_large_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     large = {"version": "x" * courier.LARGEST_REPORT}
-    found = courier._reports({"h1": large, "h2": REPORT, "h3": {"labels": _nested(5000)}, "h4": {"data": b"x"}})
+    given = {"h1": large, "h2": REPORT, "h3": {"labels": _nested(5000)}, "h4": {"data": b"x"}}
+    endless = {"builds": {"0" * 32: {"row": "a", "cores": 1, "memory": 1, "seconds": float("inf")}}}
+    found = courier._reports({**given, "h5": {**REPORT, **endless}})
+    assert "not JSON" in found["h5"]["damaged"]
     assert found["h2"] == REPORT
     assert "more than 256.0 KiB" in found["h1"]["damaged"]
     assert "not JSON" in found["h3"]["damaged"] and "not JSON" in found["h4"]["damaged"]

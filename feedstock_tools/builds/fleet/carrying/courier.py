@@ -307,7 +307,7 @@ def _text(message: object, most: int) -> str:
         Damaged: JSON cannot hold it, or it has too many characters.
     """
     try:
-        text = json.dumps(message)
+        text = json.dumps(message, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise Damaged(f"it is not JSON: {error}") from None
     if len(text) > most:

@@ -24,6 +24,8 @@ EMBEDDED = "rattler-build"
 LASTS = tuple(60.0 * 2**power for power in range(16))
 #: More of a resource than all rows together ask for: it says what a host has, and not how much.
 PLENTY = 1e6
+#: No host has more bytes of memory, or more of anything else.
+_MOST = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,8 @@ def host_of(name: str, report: Mapping[str, Any]) -> Host:
     """
     cores = tuple(int(core) for core in report["cores"])
     memory, jobs, gpus = (int(report[name]) for name in ("memory", "jobs", "gpus"))
-    if min(memory, jobs, gpus, *cores) < 0:
-        raise ValueError("a host has no negative number of anything")
+    if min(memory, jobs, gpus, *cores) < 0 or max(memory, jobs, gpus, *cores) > _MOST:
+        raise ValueError("a number is negative, or larger than any host's")
     return Host(
         name=name,
         capacity=Capacity(cores, memory),
