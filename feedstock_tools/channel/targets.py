@@ -108,8 +108,13 @@ class Target(Protocol):
         """
         ...
 
-    def finish(self, files: Sequence[str]) -> None:
-        """After the last package: update its index, which must list these files, unless the service does that."""
+    def finish(self, digests: Mapping[str, str]) -> None:
+        """After the last package: update its index, which must list these files with their SHA-256, unless the service
+        does that.
+
+        Raises:
+            WorkError: it does not list them, or has another package under the name of one.
+        """
         ...
 
 
@@ -189,7 +194,7 @@ class FolderTarget:
     def put(self, package: Path, file: str, sha256: str) -> str:
         return "published" if add_new_package(self.folder, package, sha256) else "there"
 
-    def finish(self, files: Sequence[str]) -> None:
+    def finish(self, digests: Mapping[str, str]) -> None:
         """`put` has updated the index, unless the previous run was killed before it did."""
         complete_index(self.folder)
 
@@ -309,7 +314,7 @@ class ServiceTarget:
                 process.kill()
         return subprocess.CompletedProcess(command, process.returncode, output)
 
-    def finish(self, files: Sequence[str]) -> None:
+    def finish(self, digests: Mapping[str, str]) -> None:
         """Services index uploads themselves."""
 
 
@@ -375,32 +380,43 @@ class S3Target:
                 return "there"
         return "published"
 
-    def finish(self, files: Sequence[str]) -> None:
-        """Write the repodata of every subdir, again if another run has written it without these files meanwhile."""
+    def finish(self, digests: Mapping[str, str]) -> None:
+        """Write the repodata of every subdir, again if another run has written it without these files meanwhile.
+
+        A service that does not check and write in one step may have let another run replace a package since `put`.
+        """
+        anew = False
         for left in reversed(range(_INDEX_ATTEMPTS)):
             try:
-                self._index()
+                self._index(anew=anew)
             except WorkError:  # the indexer overwrites no repodata that has changed since it was read
                 if not left:
                     raise
-            missing = self._not_listed(files)
+            replaced = [file for file, digest in self.there(digests).items() if digest != digests[file]]
+            if replaced:
+                message = f"{self.url} has different packages, with which another run replaced these: "
+                raise WorkError(message + ", ".join(replaced), hint=OTHER_PACKAGE)
+            listed = self._listed({file.partition("/")[0] for file in digests})
+            missing = [file for file, digest in digests.items() if listed.get(file) != digest]
             if not missing:
                 return
+            anew = any(file in listed for file in missing)  # otherwise the indexer keeps what it has of a name
             time.sleep(random.uniform(0, _INDEX_PAUSE))  # noqa: S311 - two runs must not meet again
         raise WorkError(f"{self.url}: its index lacks {', '.join(missing)}", hint="Run the command again.")
 
-    def _not_listed(self, files: Sequence[str]) -> list[str]:
-        """The files that the repodata of their subdirs lacks."""
-        found: set[str] = set()
+    def _listed(self, subdirs: Iterable[str]) -> Mapping[str, str | None]:
+        """The files in the repodata of subdirs, with their SHA-256."""
+        found: dict[str, str | None] = {}
         with _explained(self.url):
-            for subdir in {file.partition("/")[0] for file in files}:
+            for subdir in subdirs:
                 target = self._object(f"{subdir}/repodata.json")
                 if _head(target) is not None:
                     document = json.loads(target.client.get_object(**target.place)["Body"].read())
-                    found |= {f"{subdir}/{name}" for key in _ENTRIES for name in document.get(key) or ()}
-        return [file for file in files if file not in found]
+                    entries = [each for key in _ENTRIES for each in (document.get(key) or {}).items()]
+                    found |= {f"{subdir}/{name}": entry.get("sha256") for name, entry in entries}
+        return found
 
-    def _index(self) -> None:
+    def _index(self, *, anew: bool) -> None:
         from rattler.index import S3Credentials, index_s3
 
         from feedstock_tools.channel.calls import wait_for
@@ -419,7 +435,7 @@ class S3Target:
                 addressing_style="path" if self.server else "virtual-host",
             )
             # A bucket may have no object below noarch/ yet, but a channel needs its repodata.
-            index = index_s3(self.url, s3_credentials, write_zst=True, write_shards=False)
+            index = index_s3(self.url, s3_credentials, write_zst=True, write_shards=False, force=anew)
             wait_for(index, f"the index of {self.url} to be written", _INDEX_SECONDS)
 
     def _object(self, file: str) -> _Object:

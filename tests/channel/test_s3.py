@@ -121,7 +121,7 @@ def test_of_two_runs_at_once_none_loses_a_package_unknowingly(tmp_path: Path, mo
         def publish(run: S3Target, package: Path) -> str:
             barrier.wait()
             result = run.put(package, f"noarch/{package.name}", sha256_of(package))
-            run.finish([f"noarch/{package.name}"])
+            run.finish({f"noarch/{package.name}": sha256_of(package)})
             return result
 
         with ThreadPoolExecutor(len(runs)) as pool:
@@ -130,7 +130,16 @@ def test_of_two_runs_at_once_none_loses_a_package_unknowingly(tmp_path: Path, mo
         for other in (small, large):  # in one request, and by parts
             with pytest.raises(WorkError, match="a different package of this name, which another run published"):
                 runs[2].put(other, "noarch/a-1-0.conda", sha256_of(other))
-        assert runs[3]._not_listed([f"noarch/{each.name}" for each in packages.values()]) == []
+        listed = {f"noarch/{each.name}": sha256_of(each) for each in packages.values()}
+        assert runs[3]._listed(["noarch"]) == listed
+        place = runs[3]._object("noarch/a-1-0.conda").place
+        client = runs[3]._client  # a service that writes in spite of the condition
+        client.put_object(**place, Body=small.read_bytes(), Metadata={"sha256": sha256_of(small)})
+        with pytest.raises(WorkError, match="with which another run replaced these: noarch/a-1"):
+            runs[0].finish(listed)
+        replaced = {"noarch/a-1-0.conda": sha256_of(small)}
+        runs[2].finish(replaced)
+        assert runs[3]._listed(["noarch"]) == {**listed, **replaced}
     finally:
         server.stop()
 

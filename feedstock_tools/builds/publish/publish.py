@@ -102,7 +102,7 @@ def publish(
         observer.begin(number, len(new), package)
         results[package.file] = target.put(package.path, package.file, package.sha256)
     if packages:  # even if nothing is new: the previous run may have ended before it wrote the index
-        target.finish([package.file for package in packages])
+        target.finish({package.file: package.sha256 for package in packages})
     return tuple(replace(package, result=results[package.file]) for package in packages)
 
 
