@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.platforms import Platform
 from tests.support import command
+from tests.support.my_feedstock import ADDRESS, make_feedstock, make_source
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "my-feedstock.md"
-FIXTURE = ROOT / "tests" / "support" / "wavekit"
-#: Where the recipe has its sources from; the test has them in a folder.
-ADDRESS = "https://example.org/wavekit/"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 pytestmark = [
@@ -58,31 +52,6 @@ def calls(text: str) -> Iterator[Call]:
             words = re.match(r".*<<'END'\n(?:.*\n)*?END\n|(?:.*\\\n)*.*\n", part)
             assert words
             yield Call(words[0].rstrip("\n"), part[words.end() :].rstrip())
-
-
-def make_source(folder: Path) -> str:
-    """Pack the sources of version 1.3.0, the same bytes every time; gives their SHA-256."""
-    source = FIXTURE / "wavekit-1.3.0"
-    path = folder / "wavekit-1.3.0.tar.bz2"
-    with tarfile.open(path, "w:bz2", format=tarfile.USTAR_FORMAT) as archive:
-        for file in sorted(file for file in source.rglob("*") if file.is_file() and file.suffix != ".pyc"):
-            content = file.read_bytes()
-            member = tarfile.TarInfo(f"wavekit-1.3.0/{file.relative_to(source).as_posix()}")
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return sha256(path.read_bytes()).hexdigest()
-
-
-def make_feedstock(folder: Path) -> Path:
-    """The feedstock in git, its pinning beside it, and its sources where its recipe has them from."""
-    feedstock = Path(shutil.copytree(FIXTURE / "wavekit-feedstock", folder / "wavekit-feedstock"))
-    shutil.copytree(FIXTURE / "pinning", folder / "pinning")
-    recipe = feedstock / "recipe" / "meta.yaml"
-    recipe.write_text(recipe.read_text().replace(ADDRESS, f"{folder.as_uri()}/"))
-    git = ["git", "-C", str(feedstock)]
-    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "1.2.0"]):
-        subprocess.run([*git, *words], check=True, env=variables(folder))
-    return feedstock
 
 
 def variables(folder: Path) -> dict[str, str]:

@@ -93,7 +93,7 @@ async def _limited(work: Coroutine[Any, Any, _Result], awaited: str, seconds: fl
     task = asyncio.ensure_future(work)
     done, _ = await asyncio.wait({task}, timeout=min(SAID_AFTER, seconds))
     if not done and seconds > SAID_AFTER:
-        say_wait(awaited, seconds)
+        say_wait(awaited, seconds if seconds < _LONGEST else None)
         done, _ = await asyncio.wait({task}, timeout=seconds - SAID_AFTER)
     if not done:
         task.cancel()

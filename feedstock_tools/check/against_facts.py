@@ -32,6 +32,7 @@ from feedstock_tools.check.script_lists import ScriptList, cuda_rows, lists_in_s
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
 from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
+from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.resolved import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
@@ -271,7 +272,9 @@ def _findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
     if not path.is_file():
         return
     try:
-        chosen = architectures_by_version(read_spec(path), facts)
+        spec = read_spec(path)
+        chosen = architectures_by_version(spec, facts)
+        yield from _unread_list(spec, path)
     except InputError as error:
         for mistake in error.mistakes:
             yield Finding(path.name, f"line {mistake.line}" if mistake.line else path.name, mistake.message)
@@ -283,6 +286,20 @@ def _findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
             faults: list[tuple[str, Weight]] = [(message, "mistake") for message in refused_by(toolkit, listed)]
             for message, weight in (*faults, *unserved_by(toolkit, listed, Audience("linux-64"))):
                 yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
+
+
+def _unread_list(spec: Spec, path: Path) -> Iterator[Finding]:
+    """The script with the architectures, where no build script of the spec names it; those of templates do."""
+    asked = spec.cuda.script if spec.cuda else None
+    scripts = [each for each in (spec.build.script, *(output.script for output in spec.outputs)) if each]
+    if asked is None or asked.edits or not scripts or any(script.template for script in scripts):
+        return
+    files = (path.parent / "recipe" / script.unix for script in scripts if script.unix)
+    texts = [read_text(file, within=path.parent) for file in files if file.is_file()]
+    texts += [item.command for script in scripts for item in script.commands]
+    if not any(asked.file in text for text in texts):
+        message = f"no build script sources {asked.file}, so that none has the architectures in {asked.variable}"
+        yield Finding(path.name, "cuda.script", message)
 
 
 def _findings_of_lists(

@@ -287,6 +287,6 @@ def generate(
         say(f"nothing to do: {len(generated.texts)} files match the spec")
     if repository is not None:
         commit_changes(repository, generated.kept(), "Generate from feedstock.yaml", commit)
-    elif output is None and (hidden := left_out(folder, generated.kept().seen)):
+    elif output is None and 0 < len(hidden := left_out(folder, generated.kept().seen)) < len(generated.kept().seen):
         say_note(f"note: git ignores {', '.join(hidden)}; `generate --commit` adds them all the same")
     return 0

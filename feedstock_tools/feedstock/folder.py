@@ -73,6 +73,8 @@ def find_feedstock(feedstock: Path | None, here: Path) -> Feedstock:
     folder = (feedstock or here).resolve()
     if _is_feedstock(folder):
         return Feedstock(folder)
+    if folder.is_file():
+        raise InputError("is a file, not the folder of a feedstock", path=folder)
     hint = _WHAT if feedstock else f"{_WHAT} Go to one, or name it: --feedstock DIR."
     raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
 

@@ -272,7 +272,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     )
     if script.packs_libraries and not languages:
         languages = ("c",)
-    stated_license = _stated_license(about, info)
+    stated_license = _stated_license(about, info) or _license_of_crate(folder)
     licenses = (stated_license,) if stated_license else licenses_of_text(folder)
     programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
     return Project(
@@ -380,6 +380,13 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     valid = (text for text in known if text)
     classifiers = [*about.get("classifiers", []), *info.get_all("Classifier", [])]
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
+
+
+def _license_of_crate(folder: Path) -> str | None:
+    """The SPDX expression of the Rust package beside a Python project."""
+    path = folder / "Cargo.toml"
+    stated = _below(_toml(path, folder), "package", "license") if is_file(path) else None
+    return stated if isinstance(stated, str) and license_mistake(stated) is None else None
 
 
 _LONGEST_NAME_OF_LICENSE = 200

@@ -187,6 +187,12 @@ def test_architectures_of_a_spec(gpuprobe: Path) -> None:
     assert any("does not know sm_999" in finding.message for finding in checked(gpuprobe))
 
 
+def test_a_list_that_no_script_sources_is_found(gpuprobe: Path) -> None:
+    replaced("recipe/build-library.sh", "cuda_architectures.sh", "another.sh")(gpuprobe)
+    (finding,) = (each for each in checked(gpuprobe) if each.configuration == "feedstock.yaml")
+    assert finding.message.startswith("no build script sources cuda_architectures.sh")
+
+
 def test_a_finding_in_a_script_has_its_place(gpuprobe: Path) -> None:
     replaced(SCRIPT, SIXES, "sm_80,sm_86")(gpuprobe)
     assert {finding.key for finding in checked(gpuprobe)} == {"recipe/cuda_architectures.sh:8: CUDA_ARCHITECTURES"}

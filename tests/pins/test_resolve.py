@@ -300,3 +300,9 @@ def test_wsl_has_packages_of_linux_and_drivers_of_windows() -> None:
     assert (found["platform"], found["gcc"]) == ("linux-64", "12")
     (least,) = answers.resolve(["os=wsl", "cuda=12.8", "gpu=RTX 5090"]).sets
     assert least["driver"] == "572.16"
+
+
+def test_a_kind_that_is_spelt_almost_as_one_is_bad_input() -> None:
+    with pytest.raises(InputError, match=r"there is no 'cdua' in the facts\n  Did you mean 'cuda'\?"):
+        answers.resolve(["cdua=12"])
+    assert answers.resolve(["foo=12"]).conflict is not None

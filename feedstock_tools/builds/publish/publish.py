@@ -147,7 +147,9 @@ def _complete(
     chosen = [each for each in matrix.configurations if each.state == "done"]
     others = [each for each in matrix.configurations if each.state != "done"]
     if not complete_only and others:
-        return chosen, [f"{each.configuration.short_name} is not complete, but {each.state}" for each in others]
+        words = {"missing": "not built here"}
+        states = ((each, words.get(each.state, f"not complete, but {each.state}")) for each in others)
+        return chosen, [f"{each.configuration.short_name} is {state}" for each, state in states]
     if not chosen:
         hint = "`feedstock-tools status` shows the state of each."
         raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts, hint=hint)

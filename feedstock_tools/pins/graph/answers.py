@@ -11,6 +11,7 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import listed_run_exports, read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
+from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import find_gpu, find_gpus, is_of_device_manager, load_gpus
 from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.pins.channels import channel_title, channel_urls
@@ -21,6 +22,7 @@ from feedstock_tools.pins.graph.kinds import FRAMEWORKS, KINDS, Demand, parse_de
 from feedstock_tools.pins.graph.model import PinGraph, merged
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
 from feedstock_tools.platforms import Platform
+from feedstock_tools.wording import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ def resolve(
     elif platform:
         raise InputError("--platform is for --channel", hint=f"Demand platform={platform}.")
     graph = pin_graph(cuda_facts if facts else None, demands=demanded, records=records, origin=origin)
+    if not channels:
+        _refuse_misspelt(demanded, graph)
     if _is_wsl(demanded):
         graph = in_wsl(graph)
     conflict = explain(graph, demanded)
@@ -86,6 +90,17 @@ def resolve(
     to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _kinds_of_system(demanded))
     sets = list(islice(all_sets(graph, demanded, to_choose), most + 1))
     return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
+
+
+def _refuse_misspelt(demands: Iterable[Demand], graph: PinGraph) -> None:
+    """Refuse kinds that the facts do not have, where they have one that is spelt almost so."""
+    names = {name for kind in KINDS.values() for name in (kind.name, *kind.aliases)} | {*FRAMEWORKS}
+    known = names | {*graph.versions, *load_frameworks().without_wheels}
+    for demand in demands:
+        near = None if demand.kind in known else nearest(demand.kind, names, None, cutoff=0.7)
+        if near is not None:
+            hint = f"{near} A package of a channel needs --channel."
+            raise InputError(f"there is no '{demand.kind}' in {graph.name}", hint=hint)
 
 
 def for_each_gpu(demands: Sequence[str]) -> list[tuple[str, ...]]:

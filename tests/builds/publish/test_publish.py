@@ -58,7 +58,7 @@ def test_another_package_of_the_same_name_is_not_replaced(gpu_feedstock: TinyFee
 def test_a_configuration_that_is_not_complete_does_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, f"{HERE.name}_cpu")
     assert run.returncode == 1
-    assert "is not complete" in run.stderr
+    assert "is not built here" in run.stderr
     assert not (tmp_path / "channel").exists()
 
 
@@ -76,7 +76,7 @@ def test_what_came_with_a_feedstock_is_not_published_until_it_is_collected(
     stranger = {"XDG_STATE_HOME": str(tmp_path / "another user")}
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, **stranger)
     assert run.returncode == 1
-    assert "is not complete, but missing" in run.stderr
+    assert "is not built here" in run.stderr
     shown = gpu_feedstock.run("status", "--channel", str(gpu_feedstock.channel), **stranger).stdout
     assert "brought, not built by this user" in " ".join(shown.split())
     moved = gpu_feedstock.artifacts.rename(tmp_path / "moved")
