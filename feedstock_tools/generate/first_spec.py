@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
 
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.wording import quoted
@@ -13,8 +14,10 @@ from feedstock_tools.versions import parse_version
 
 #: The file with the licenses of a Rust project's crates.
 _OF_CRATES = "THIRDPARTY.yml"
-#: The minor version of the oldest Python in conda-forge's pinning.
-_OLDEST = 10
+#: The minor version of the oldest Python in conda-forge's pinning, and of the newest.
+_OLDEST, _NEWEST = 10, 14
+#: Those of a spec without a pinning.
+_OWN = range(11, 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
     if _is_pure(project):
         yield from _oldest_python(project, self_contained)
     elif project.kind == "python" and self_contained:
-        yield "python: [3.11, 3.12, 3.13]"
+        yield f"python: [{', '.join(f'3.{minor}' for minor in _OWN)}]"
         yield ""
     if "cuda" in project.languages:
         if not self_contained:
@@ -130,7 +133,7 @@ def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    requirements:"
     if project.packages:
         yield f"      # The build looks for {', '.join(project.packages)}: name the packages with them in `host`."
-    for left in _left_out(project):
+    for left in _left_out(project, self_contained=self_contained):
         yield f"      # Left out: {left}"
     if project.names_of:
         yield f"      # PyPI's names are translated by a mapping of conda-forge's of {project.names_of}."
@@ -147,20 +150,20 @@ def _guess(entry: str, project: Project) -> str:
     return "  # a guess: the mapping of PyPI's names does not have it" if guessed else ""
 
 
-def _marked(project: Project, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _marked(project: Project, pairs: Iterable[tuple[str, str]], *, self_contained: bool) -> Iterator[str]:
     """The requirements with a marker whose condition a recipe can have."""
     for need, marker in pairs:
-        condition = _condition(project, marker)
+        condition = _condition(project, marker, self_contained=self_contained)
         if condition == "":
             yield quoted(need)
         elif condition not in (None, "never"):
             yield f'{{package: "{need}", when: {condition}}}'
 
 
-def _left_out(project: Project) -> Iterator[str]:
+def _left_out(project: Project, *, self_contained: bool) -> Iterator[str]:
     """The requirements whose marker no condition of a recipe says."""
     for need, marker in (*project.marked_build, *project.marked_run):
-        if _condition(project, marker) is None:
+        if _condition(project, marker, self_contained=self_contained) is None:
             yield f"{need}; {re.sub('[^ -~]+', ' ', marker)[:_LONGEST_MARKER]}"
 
 
@@ -178,40 +181,52 @@ _OF_MARKERS = {
 }
 
 
-def _condition(project: Project, marker: str) -> str | None:
+def _condition(project: Project, marker: str, *, self_contained: bool) -> str | None:
     """A marker as a condition of a spec: "" where it holds for all Pythons, "never", and None where it cannot be said.
 
     >>> project = Project("python", "a", "1", None, None, None, (), ("c",))
-    >>> _condition(project, "python_version < '3.12' and sys_platform == 'win32'"), _condition(project, "extra == 'x'")
-    ('python < 3.12 and win', 'never')
+    >>> _condition(project, "python_version < '3.12' and sys_platform == 'win32'", self_contained=False)
+    'python < 3.12 and win'
+    >>> _condition(project, "extra == 'x'", self_contained=False)
+    'never'
     """
+    oldest = int((_oldest(project) or f"3.{_OLDEST}").partition(".")[2])
+    pythons = range(max(oldest, _OWN[0]), _OWN[-1] + 1) if self_contained else range(oldest, _NEWEST + 1)
     said = []
     for part in marker.split(" and "):
         found = _COMPARISON.fullmatch(part.strip("() \t"))
-        said.append(_compared(project, *found.groups()) if found else None)
+        said.append(
+            _compared(range(oldest, _ENDLESS) if _is_pure(project) else pythons, *found.groups()) if found else None
+        )
     if "never" in said:
         return "never"
     joined = " and ".join(each for each in said if each)
     return None if None in said or (joined and _is_pure(project)) else joined
 
 
-def _compared(project: Project, variable: str, operator: str, value: str) -> str | None:
+_ENDLESS = 1000
+
+
+def _compared(pythons: range, variable: str, operator: str, value: str) -> str | None:
+    """One comparison of a marker as a condition, for the Pythons that are built; None for those to come."""
     if variable == "extra":
         return "never"
     if variable in ("python_version", "python_full_version") and (found := re.fullmatch(r"3\.(\d{1,3})", value)):
-        oldest = int((_oldest(project) or f"3.{_OLDEST}").partition(".")[2])
-        number = int(found[1]) + (operator in (">", "<="))
-        if operator in (">=", ">") and number <= oldest:
+        number = int(found[1])
+        holds = {minor for minor in pythons if _ORDER[operator](minor, number)}
+        if holds == set(pythons):
             return ""
-        if operator in ("<", "<=") and number <= oldest:
-            return "never"
-        return f"python {operator} {value}"
+        return f"python {operator} {value}" if holds else "never" if number <= pythons[0] else None
     if variable in ("platform_python_implementation", "implementation_name") and value.lower() == "pypy":
         return {"!=": "", "==": "never"}.get(operator)
     word = _OF_MARKERS.get((variable, value))
     if word is None or operator not in ("==", "!="):
         return None
     return word if operator == "==" else f"not {word}" if word else "never"
+
+
+#: The comparisons of markers.
+_ORDER = {"<": lt, "<=": le, "==": eq, "!=": ne, ">=": ge, ">": gt}
 
 
 def _parts(project: Project) -> Iterator[str]:
@@ -335,17 +350,17 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
         # conda-forge pins the numpy that packages are built with; its run export has the bound that follows.
         pinned = frozenset() if self_contained else frozenset({"numpy"})
         build = [name if (name := need.split(" ")[0]) in pinned else need for need in project.build]
+        host = [*map(quoted, build), *_marked(project, project.marked_build, self_contained=self_contained)]
+        run = [*map(quoted, project.run), *_marked(project, project.marked_run, self_contained=self_contained)]
         if _is_pure(project):
-            build = [*map(quoted, build), *_marked(project, project.marked_build)]
-            yield "host", ["python {python_min}.*", "pip", *build]
-            yield "run", ["python >={python_min}", *map(quoted, project.run), *_marked(project, project.marked_run)]
+            yield "host", ["python {python_min}.*", "pip", *host]
+            yield "run", ["python >={python_min}", *run]
             return
         torch = ["pytorch"] if project.for_torch and "pytorch" not in _names(build) else []
         cython = ["cython  # a guess: it has .pyx files and names no Cython"] if project.unnamed_cython else []
-        host = [*map(quoted, build), *_marked(project, project.marked_build)]
         yield "host", ["python", "pip", *host, *cython, *torch, *_cuda_host(project)]
         needed = ["pytorch"] if project.for_torch and "pytorch" not in _names(project.run) else []
-        yield "run", ["python", *map(quoted, project.run), *_marked(project, project.marked_run), *needed]
+        yield "run", ["python", *run, *needed]
 
 
 #: The libraries whose headers PyTorch's own headers for CUDA include.

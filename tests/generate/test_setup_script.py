@@ -273,6 +273,8 @@ def test_names_of_licenses_in_free_text(written: str, identifier: str, tmp_path:
         ("(sys_platform != 'win32') and python_version>='3.9'", '- {package: "b >=1,<2", when: not win}'),
         ("platform_python_implementation != 'PyPy'", "- b >=1,<2"),
         ("python_version < '3.10'", None),
+        ("python_version != '3.15'", "- b >=1,<2"),
+        ("python_version >= '3.15'", "# Left out: b >=1,<2; python_version >= '3.15'"),
         ("extra == 'c'", None),
         ("os_name == 'x' or extra == 'c'", "# Left out: b >=1,<2; os_name == 'x' or extra == 'c'"),
     ],
