@@ -490,6 +490,9 @@ def check_renderings(
     view = _View(facts, graph_of_facts(facts), renderings, recipe)
     decided = _named_by_feedstock(feedstock, recipe, against)
     jobs = [_job(view, configuration) for configuration in configurations if not _zips_out_of_step(configuration)]
+    for item in jobs:
+        for each in (each for _, lists in item.rows for each in lists if each.text):
+            stage(f"{item.job.configuration.name}: {each.path}:{each.line}: {each.title}={each.text}")
     built = [item.job for item in jobs]
     for_cpus, silent = _by_commands(view, jobs)
     found = {

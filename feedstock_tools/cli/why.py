@@ -85,6 +85,11 @@ def _answers(about: RerenderedSource, key: str, *names: str) -> tuple[Explanatio
     try:
         chosen(key)
     except InputError:
+        from feedstock_tools.gpu_code.architecture_lists import VARIABLES
+
+        if key in VARIABLES or key == "architectures":
+            hint = "Build scripts set GPU architectures: `feedstock-tools cuda check -v` lists them, and where."
+            raise InputError(f"'{key}' is no key of variants", hint=hint) from None
         raise unknown(about, key) from None
     return explain_configurations(about, chosen(key, *names))
 

@@ -187,6 +187,15 @@ def test_architectures_of_a_spec(gpuprobe: Path) -> None:
     assert any("does not know sm_999" in finding.message for finding in checked(gpuprobe))
 
 
+def test_the_lists_of_each_configuration_are_told(gpuprobe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`cuda check -v` answers which architectures a configuration is compiled for, and where that is said."""
+    told: list[str] = []
+    monkeypatch.setattr("feedstock_tools.check.against_facts.stage", told.append)
+    checked(gpuprobe)
+    said = "linux_64_cuda_compiler_version11.2: recipe/cuda_architectures.sh:8: CUDA_ARCHITECTURES=sm_35,"
+    assert any(line.startswith(said) for line in told)
+
+
 def test_a_list_that_no_script_sources_is_found(gpuprobe: Path) -> None:
     replaced("recipe/build-library.sh", "cuda_architectures.sh", "another.sh")(gpuprobe)
     (finding,) = (each for each in checked(gpuprobe) if each.configuration == "feedstock.yaml")
