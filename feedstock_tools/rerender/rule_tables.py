@@ -183,6 +183,7 @@ CONDA_BUILD_CHANGES: Table = (
             "all_platforms_select": False,
             "architectures_everywhere": False,
             "refuses_empty_groups": False,
+            "refuses_empty_constraints": False,
             "r_base_pinned": False,
         },
     ),
@@ -196,6 +197,7 @@ CONDA_BUILD_CHANGES: Table = (
     ("24.3.0", {"stdlib_uses": True}),
     ("24.5.0", {"blank_comment_lines": True}),
     ("24.5.1", {"keep_equal_outputs": True}),
+    ("24.7.0", {"refuses_empty_constraints": True}),
     ("24.9.0", {"for_and_set_use": True, "skipped_is_one_output": True}),
     (
         "24.11.0",

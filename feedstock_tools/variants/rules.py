@@ -58,6 +58,8 @@ class CondaBuildRules:
     architectures_everywhere: bool = True
     #: A zip group that selectors leave empty makes a file invalid; before, it was skipped (3.20.0).
     refuses_empty_groups: bool = True
+    #: Empty items of `run_constrained` are refused, as those of other requirements always were (24.7.0).
+    refuses_empty_constraints: bool = True
     #: `pin_run_as_build` contains `r-base` besides `python` by default (24.1.0).
     r_base_pinned: bool = True
 

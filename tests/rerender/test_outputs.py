@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,15 @@ def test_what_conda_build_cannot_read_is_refused(tmp_path: Path, text: str, refu
         output_files(tmp_path, read_configurations(tmp_path))
     with pytest.raises(InputError, match=refused):
         rerender(tmp_path)
+
+
+@pytest.mark.parametrize(("rules", "refuses"), [("3.36.1+24.5.1", False), ("3.37.2+24.7.0", True)])
+def test_empty_constraints_are_refused_since_conda_build_reads_them(tmp_path: Path, rules: str, refuses: bool) -> None:
+    (tmp_path / "recipe").mkdir()
+    text = 'package:\n  name: a\n  version: "1"\nrequirements:\n  run_constrained:\n    - ~\n'
+    (tmp_path / "recipe/meta.yaml").write_text(text)
+    with pytest.raises(InputError, match="an empty item") if refuses else nullcontext():
+        assert rerender(tmp_path, rules=Rules.parse(rules)).configurations
 
 
 def test_a_version_that_follows_from_sources_is_not_known(tmp_path: Path) -> None:

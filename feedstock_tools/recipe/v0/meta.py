@@ -16,7 +16,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.requirements import SECTIONS, as_list, requirement_lists
-from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section, written_line
+from feedstock_tools.recipe.v0.text import OutputKey, RecipeText, View, requirements_section, written_line
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.yaml_reading.nodes import Schema, parse_types
 from feedstock_tools.yaml_reading.quick import NotSimpleError, may_have_anchors, parse_block
@@ -175,7 +175,7 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
         raise BoundError(f"has more than {_MOST_OUTPUTS} outputs", path=meta.view.recipe.path)
     own = [meta.data] if not outputs or any(out.get("name") == meta.name for out in outputs) else []
     for part in (*own, *outputs):
-        _refuse_requirements(part.get("requirements"), meta.view.recipe.path)
+        _refuse_requirements(part.get("requirements"), meta.view.recipe)
     if not outputs:
         outputs = [{"name": meta.name}]
     elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
@@ -187,14 +187,16 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
     return outputs
 
 
-def _refuse_requirements(section: Any, path: Path) -> None:
+def _refuse_requirements(section: Any, recipe: RecipeText) -> None:
     """What is no text among the requirements that conda-build reads (utils.py: insert_variant_versions)."""
     sections: Mapping[str, Any] = section if isinstance(section, Mapping) else {"run": section}
     for env in SECTIONS:
+        if env == "run_constrained" and not recipe.rules.refuses_empty_constraints:
+            continue
         for item in as_list(sections.get(env)):
             if item is None or isinstance(item, bool):
                 what = "an empty item" if item is None else f"the item '{str(item).lower()}'"
-                raise InputError(f"requirements/{env} has {what}", path=path, hint="Expected only texts.")
+                raise InputError(f"requirements/{env} has {what}", path=recipe.path, hint="Expected only texts.")
 
 
 def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
