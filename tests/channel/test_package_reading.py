@@ -181,6 +181,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a link above a file": (pkg(member("lib/a", b""), header("lib", 0, tarfile.SYMTYPE, "/")), "with members below"),
     "a file below a file": (pkg(member("lib", b""), member("lib/a", b"")), "is below 'lib', which is a file"),
     "a hard link to nothing": (pkg(header("lib/a", 0, tarfile.LNKTYPE, "lib/b")), "which is not a file before it"),
+    "a hard link to metadata": (pkg(header("lib/a", 0, tarfile.LNKTYPE, NAME)), "not a file before it in its part"),
     "a hard link out": (pkg(header("lib/a", 0, tarfile.LNKTYPE, "../b")), "'../b' is not written plainly"),
     "a device": (pkg(header("dev", 0, tarfile.CHRTYPE)), "'dev' is not a file, a folder or a link"),
     "a FIFO": (pkg(header("fifo", 0, tarfile.FIFOTYPE)), "'fifo' is not a file, a folder or a link"),

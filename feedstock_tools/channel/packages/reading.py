@@ -343,8 +343,9 @@ class _Tree:
             self._folded.add(_on_any_system(above))
             if _on_any_system(above) in self._links:
                 raise RefusedError(f"{name!r} is below a link where case does not count")
-        if entry.kind == "hard link" and self.kinds.get(entry.target) != "file":
-            raise RefusedError(f"{name!r} is a hard link to {entry.target!r}, which is not a file before it")
+        other_part = name.startswith("info/") is not entry.target.startswith("info/")
+        if entry.kind == "hard link" and (other_part or self.kinds.get(entry.target) != "file"):
+            raise RefusedError(f"{name!r} is a hard link to {entry.target!r}, which is not a file before it in its part")
         self.kinds[name] = entry.kind
 
 
