@@ -345,7 +345,9 @@ class _Tree:
                 raise RefusedError(f"{name!r} is below a link where case does not count")
         other_part = name.startswith("info/") is not entry.target.startswith("info/")
         if entry.kind == "hard link" and (other_part or self.kinds.get(entry.target) != "file"):
-            raise RefusedError(f"{name!r} is a hard link to {entry.target!r}, which is not a file before it in its part")
+            raise RefusedError(
+                f"{name!r} is a hard link to {entry.target!r}, which is not a file before it in its part"
+            )
         self.kinds[name] = entry.kind
 
 
