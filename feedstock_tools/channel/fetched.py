@@ -205,7 +205,7 @@ def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
 
     Args:
         source: a folder laid out as the package, or the pinning's own feedstock; its `conda_build_config.yaml`; or a
-            fetched version; None: the newest fetched one.
+            fetched version, which is a text; None: the newest fetched one.
         cache: the folder returned by `pinning_cache`.
 
     Raises:
@@ -219,6 +219,8 @@ def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
                 hint="Fetch one with 'feedstock-tools pinning update', or give a folder or file with --pinning.",
             )
         return cached[-1]
+    if isinstance(source, str) and version_numbers(source) is not None:  # whatever a stranger's feedstock has so named
+        return _of_version(source, cache)
     path = Path(source)
     if path.is_dir():
         if (path / "recipe" / PINNING_FILE).is_file():
@@ -229,10 +231,8 @@ def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
         return _pinning(kept) if kept else Pinning(path / PINNING_FILE, _installed_version(path))
     if path.is_file():
         return Pinning(path)
-    if version_numbers(str(source)) is None:
-        hint = "A pinning is a folder, a conda_build_config.yaml, or a version that `feedstock-tools pinning` fetched."
-        raise InputError("there is no such file or folder", path=path, hint=hint)
-    return _of_version(str(source), cache)
+    hint = "A pinning is a folder, a conda_build_config.yaml, or a version that `feedstock-tools pinning` fetched."
+    raise InputError("there is no such file or folder", path=path, hint=hint)
 
 
 def age_in_words(age: timedelta) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from feedstock_tools.recipe.written.document import WrittenFiles
     from feedstock_tools.rerender.configuration import Configuration
     from feedstock_tools.rerender.source import NoPinning
+
+#: What names or matches configurations, and no folder, though a stranger's feedstock may have one of that name.
+_OF_CONFIGURATIONS = re.compile(r"(linux|osx|win)_|.*[*?[]")
 
 
 @command("diff")
@@ -348,7 +352,7 @@ def rehearse(
     from feedstock_tools.feedstock.configurations import configurations_of, in_short
     from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
 
-    if feedstock is None and names and Path(names[0]).is_dir():
+    if feedstock is None and names and not _OF_CONFIGURATIONS.match(names[0]) and Path(names[0]).is_dir():
         feedstock, names = Path(names[0]), names[1:]
     chosen = find_feedstock(feedstock, Path.cwd())
     artifacts = artifacts_of(chosen, output_dir)

@@ -145,6 +145,14 @@ def test_a_folder_or_file_is_a_pinning_of_no_known_version(tmp_path: Path) -> No
     assert Pinning(path).describe(datetime.now(UTC)) == f"the pinning {path}, of unknown version"
 
 
+def test_a_folder_named_like_a_version_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / OLD).mkdir()
+    (tmp_path / OLD / "conda_build_config.yaml").write_text("python: [3.66]\n")
+    monkeypatch.chdir(tmp_path)
+    assert "has not been fetched" in the_error(lambda: find_pinning(OLD, tmp_path / "cache"))
+    assert find_pinning(f"./{OLD}", tmp_path / "cache").path == Path(OLD, "conda_build_config.yaml")
+
+
 def test_a_conda_environment_says_which_pinning_it_holds(tmp_path: Path) -> None:
     (tmp_path / "conda_build_config.yaml").touch()
     (tmp_path / "conda-meta").mkdir()

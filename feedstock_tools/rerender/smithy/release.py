@@ -318,8 +318,8 @@ def installed_release(places: Iterable[Path]) -> Release | None:
 
 
 def _requested(requested: str, fetched: Mapping[str, Path], installed: Release | None) -> ReleaseChoice:
-    folder = Path(requested)
-    if folder.is_dir() or not _is_version(requested):
+    if not _is_version(requested):  # a folder with the name of a version may be a stranger's: it is ./VERSION
+        folder = Path(requested)
         release = find_release(folder)
         return ReleaseChoice(release, f"conda-smithy: {release.version or 'a release of unknown version'} in {folder}")
     found = _of_version(requested, fetched, installed)

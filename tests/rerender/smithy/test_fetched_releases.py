@@ -161,6 +161,14 @@ def test_a_version_that_was_not_fetched_is_refused_with_the_command_that_fetches
         choose_release("nowhere", None, {}, None)
 
 
+def test_a_folder_named_like_a_release_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _release(tmp_path / "3.51.0", "3.51.0")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"conda-smithy 3\.51\.0 has not been fetched"):
+        choose_release("3.51.0", None, {}, None)
+    assert choose_release("./3.51.0", None, {}, None).release is not None
+
+
 def _places(folder: Path, versions: tuple[str, ...]) -> Mapping[str, Path]:
     return {version: _release(folder / version, version) for version in versions}
 
