@@ -295,7 +295,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         runs_cmake=script.runs_cmake,
         packs_libraries=script.packs_libraries,
         fetches=script.fetches,
-        packages=_looked_for(folder, build, script, cmake),
+        packages=_looked_for(folder, (*build, *(need for need, _ in marked_build)), script, cmake),
         programs=programs,
         marked_build=marked_build,
         marked_run=marked_run,
