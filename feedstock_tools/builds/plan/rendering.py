@@ -331,7 +331,7 @@ def _promise(
         has_files=_has_files(content),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
         tools=_tools(content, needed, earlier),
-        needs=_specs(("build", "host"), content, *(content.get("staging_caches") or ())),
+        needs=_of_variant(_specs(("build", "host"), content, *(content.get("staging_caches") or ())), rendered.variant),
         runs=_specs(("run", "build"), {"requirements": {"run": _requirements(content).get("run")}}, *_tests(content)),
     )
 
@@ -397,6 +397,17 @@ def _specs(sections: Iterable[str], *parts: Mapping[str, Any]) -> tuple[str, ...
             elif isinstance(item, dict):
                 specs.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
     return tuple(sorted(specs))
+
+
+def _of_variant(specs: Iterable[str], variant: Mapping[str, Any]) -> tuple[str, ...]:
+    """The specs, names alone with the version that their key has in the variant, as the engine solves them.
+
+    >>> _of_variant(("numpy", "pip", "zlib >=1"), {"numpy": "1.26", "zlib": "1", "python": "3.12.* *_cpython"})
+    ('numpy 1.26.*', 'pip', 'zlib >=1')
+    """
+    found = ((spec, variant.get(spec.replace("-", "_"))) for spec in specs)
+    plain = ((spec, value if isinstance(value, str) else "") for spec, value in found)
+    return tuple(sorted(f"{spec} {value}.*" if re.fullmatch(r"[0-9.]+", value) else spec for spec, value in plain))
 
 
 def _exact_pins(requirements: Iterable[Any]) -> set[str]:
