@@ -64,8 +64,10 @@ MORE = {
 #: Projects that link libraries which no wheel has, and their metadata do not name.
 LIBRARIES = {
     "cffi": "libffi",
+    "dm-tree": "Abseil, whose sources it fetches",
     "lxml": "libxml2, libxslt",
     "mamba-ssm": "PyTorch",
+    "manifold3d": "TBB",
     "parasail": "parasail, whose sources it fetches",
     "pikepdf": "qpdf",
     "psycopg2": "libpq",
@@ -74,6 +76,7 @@ LIBRARIES = {
     "pyodbc": "unixODBC",
     "pyopencl": "OpenCL",
     "pysam": "bzip2, xz",
+    "scs": "BLAS",
     "shapely": "GEOS",
     "slycot": "BLAS",
     "symengine": "SymEngine",
