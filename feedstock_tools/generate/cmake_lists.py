@@ -23,6 +23,8 @@ _LANGUAGES = ("c", "cxx", "fortran", "cuda")
 #: Words after the name in add_library() for which no shared library is installed.
 _NOT_SHARED = frozenset({"STATIC", "OBJECT", "INTERFACE", "ALIAS", "IMPORTED", "MODULE"})
 _OFF, _ON = frozenset({"OFF", "NO", "FALSE", "0"}), frozenset({"ON", "YES", "TRUE", "1"})
+#: Commands that declare what CMake fetches.
+_FETCHES = frozenset({"fetchcontent_declare", "externalproject_add", "cpmaddpackage"})
 #: Limits: conditions around a command, and words of one.
 _DEEPEST, _LONGEST_CONDITION = 20, 20
 #: Packages that compilers and `python` bring, and those of tests.
@@ -54,6 +56,7 @@ class CMakeLists:
     cuda_switches: tuple[str, ...]
     packages: tuple[str, ...]
     headers_alone: bool
+    fetches: bool
 
 
 def read_cmake_lists(folder: Path, defined: Collection[str] = ()) -> CMakeLists:
@@ -91,6 +94,7 @@ def read_cmake_lists(folder: Path, defined: Collection[str] = ()) -> CMakeLists:
         cuda_switches=tuple(dict.fromkeys(behind or _cuda_switches(commands))),
         packages=tuple(sorted(set(_packages(reached)) - _NOT_NAMED)),
         headers_alone=_has_headers_alone(commands),
+        fetches=any(command.name in _FETCHES for command in reached),
     )
 
 

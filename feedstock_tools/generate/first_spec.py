@@ -61,6 +61,9 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
         yield from _oldest_python(project, self_contained)
     elif project.kind == "python" and self_contained:
         yield f"python: [{', '.join(f'3.{minor}' for minor in _OWN)}]"
+        if "numpy" in project.build:
+            yield "# As in conda-forge's pinning; without it, builders take numpy 1.26 where no version is required."
+            yield 'variants: {numpy: ["2"]}'
         yield ""
     if "cuda" in project.languages:
         if not self_contained:
@@ -239,7 +242,7 @@ def _parts(project: Project) -> Iterator[str]:
 def _script(project: Project) -> Iterator[str]:
     """The script; where CMake leaves CUDA out unless an option is set, GPU builds set it."""
     if project.fetches:
-        yield "    # Its setup.py may fetch files as it builds: a recipe names all that it builds from in `sources`."
+        yield "    # It may fetch files as it builds: a recipe names all that it builds from in `sources`."
     if project.packs_libraries:
         yield "    # A guess: its setup.py names no extension and packs libraries, which it makes itself."
     if "cuda" in project.languages and len(project.cuda_switches) == 1:

@@ -127,10 +127,10 @@ class Project:
     CUDA on. `headers_alone`: CMake installs headers and no library. `packages` are those that its build looks for, as
     its files name them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
     `environment` are variables that turn CUDA on in its setup.py, `force_build` those that make it compile at all.
-    `runs_cmake`, `packs_libraries`, `fetches`: as `SetupScript` has them. `unnamed_cython`: its modules in Cython are
-    compiled by what it does not name. `marked_build` and `marked_run` are further requirements, each with its marker.
-    `guessed` are packages whose names the mapping of the day `names_of` does not have.
-    `license` is None where its files leave several `possible_licenses`.
+    `runs_cmake`, `packs_libraries`: as `SetupScript` has them. `fetches`: it may fetch files as it builds.
+    `unnamed_cython`: its modules in Cython are compiled by what it does not name. `marked_build` and `marked_run` are
+    further requirements, each with its marker. `guessed` are packages whose names the mapping of the day `names_of`
+    does not have. `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -213,6 +213,7 @@ def _cmake_project(folder: Path) -> Project:
         programs=lists.programs,
         cuda_switches=lists.cuda_switches,
         packages=lists.packages,
+        fetches=lists.fetches,
         parts=tuple(sorted(name for name in parts if not _CONTROL.search(name))),
     )
 
@@ -294,7 +295,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         force_build=script.force_build,
         runs_cmake=script.runs_cmake,
         packs_libraries=script.packs_libraries,
-        fetches=script.fetches,
+        fetches=script.fetches or (cmake is not None and cmake.fetches),
         packages=_looked_for(folder, (*build, *(need for need, _ in marked_build)), script, cmake),
         programs=programs,
         marked_build=marked_build,

@@ -108,6 +108,12 @@ def test_languages_behind_options(
     assert (project.languages, project.cuda_switches) == (languages, switches)
 
 
+@pytest.mark.parametrize(("default", "fetches"), [("ON", True), ("OFF", False)])
+def test_what_cmake_fetches_by_default(default: str, fetches: bool, tmp_path: Path) -> None:
+    text = f'project(x)\noption(OWN "" {default})\nif(OWN)\nFetchContent_Declare(y URL https://example.org)\nendif()'
+    assert _cmake(tmp_path, text).fetches is fetches
+
+
 def test_a_folder_whose_name_has_lines_is_no_part(tmp_path: Path) -> None:
     for name in ("python", "x\nname: other"):
         (tmp_path / name).mkdir()

@@ -108,11 +108,20 @@ def test_modules_that_a_setup_script_imports_are_in_host_but_not_those_that_it_t
     assert host == ["python", "pip", "setuptools", "numpy", "setuptools-rust"]
 
 
+@pytest.mark.parametrize(("need", "line"), [("numpy", 'variants: {numpy: ["2"]}\n'), ("numpy>=2", "")])
+def test_a_spec_without_a_pinning_has_the_numpy_of_conda_forge(need: str, line: str, tmp_path: Path) -> None:
+    toml = f"[build-system]\nrequires = ['setuptools', '{need}']\n[project]\nname = 'a'\nversion = '1'\n"
+    files = {"pyproject.toml": toml, "setup.py": "setup(ext_modules=[Extension('a', [])])"}
+    project = read_project(write_files(tmp_path, files))
+    text = first_spec(project, Origin({"path": "x"}), "someone", self_contained=True)
+    assert (line in text, "numpy: [" in text) == (True, bool(line))
+
+
 def test_a_setup_script_that_fetches_wheels_of_its_project_compiles_instead(tmp_path: Path) -> None:
     setup = TORCH + "FORCE = os.getenv('MY_OPS_FORCE_BUILD', 'FALSE') == 'TRUE'\nurllib.request.urlretrieve(WHEEL)\n"
     text, _, _ = spec_of(tmp_path, {"setup.py": setup})
     assert 'environment: {FORCE_CUDA: [{value: "1", when: cuda}], MY_OPS_FORCE_BUILD: "TRUE"}' in text
-    assert "# Its setup.py may fetch files as it builds:" in text
+    assert "# It may fetch files as it builds:" in text
 
 
 def test_a_setup_script_that_runs_cmake_needs_it_and_its_languages(tmp_path: Path) -> None:
