@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.channels import note_on_empty, note_on_script
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started, repeated_staging
+from feedstock_tools.builds.engines.contract import (
+    BuildRequest,
+    Built,
+    Event,
+    Failed,
+    Log,
+    Output,
+    Started,
+    repeated_staging,
+)
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError, cores_apart
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
@@ -26,11 +36,26 @@ from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
+from feedstock_tools.wording import middle_cut
 
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
 #: The guard's exception → the step that failed.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
+#: The begin of rattler-build's advice after a script that failed, which has the log alone.
+_ADVICE = "Script execution failed."
+#: Lines that tell an error, and those with which pip, CMake, ninja and conda-build end after any.
+_ERROR = re.compile(
+    r"\berror( \w+)?:|^([\w.]*\.)?\w+(Error|Exception)(:|$)|^CMake Error|\*\*\* |undefined reference to"
+    r"|: command not found$|: not found$|No such file or directory|Permission denied|No space left on device",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(
+    r"subprocess-exited-with-error|failed-wheel-build|Failed building wheel|^pip\._|metadata-generation-failed"
+    r"|CalledProcessError: Command|returned non-zero exit status|\bError compiling objects|conda_build\.|^\+"
+)
+_MOST_ERRORS = 3
+_LONGEST_ERROR = 300
 Watch = Callable[[Event], None]
 
 
@@ -157,6 +182,10 @@ def _take(build: RowBuild, event: Event, request: BuildRequest, watch: Watch) ->
     else:
         if isinstance(event, Log):
             build.log_of_output.append(event.text)
+            if event.text.strip().startswith(_ADVICE):
+                return
+        elif isinstance(event, Output):
+            build.printed.add(event.content)
         watch(event)
 
 
@@ -197,13 +226,35 @@ def _explained(build: RowBuild, event: Failed) -> str:
 
 
 def _with_note(build: RowBuild, event: Failed) -> str:
-    """A script's failure, with what its channels may have lacked, or why its output could not have been tested."""
+    """A script's failure: its errors, and what its channels may have lacked or why its output cannot be tested."""
     if event.during != "script":
         return event.reason
     from feedstock_tools.builds.runs.unsolved import named_in
 
     station, output = build.station, build.outputs.get(event.output)
-    required = named_in(build.log_of_output)
-    note = note_on_script(station.channels, build.log_of_output, required, build.row.planned.cuda, station.machine)
+    required, printed = named_in(build.log_of_output), [*build.printed]
+    note = note_on_script(station.channels, printed, required, build.row.planned.cuda, station.machine)
     note = note or (build.why_untested(output) if output else None) or note_on_empty(station.channels, required)
-    return f"{event.reason}\nNote: {note}" if note else event.reason
+    return "\n".join([event.reason, *errors_in(printed), *([f"Note: {note}"] if note else [])])
+
+
+def errors_in(printed: Iterable[str]) -> list[str]:
+    """The last lines that tell why a script failed, of what it printed; the very last one if none does.
+
+    >>> errors_in(["a.c:1:1: error: unknown type", "make: *** [a.o] Error 1", "+ exit 2"])
+    ['a.c:1:1: error: unknown type', 'make: *** [a.o] Error 1']
+    """
+    lines = [line.rstrip() for line in printed if line.strip()]
+    found = [at for at, line in enumerate(lines) if _ERROR.search(line.strip()) and not _ENDING.search(line.strip())]
+    told = [_whole(lines, at) for at in found] or [line.strip() for line in lines[-1:]]
+    return [middle_cut(text, _LONGEST_ERROR) for text in list(dict.fromkeys(told))[-_MOST_ERRORS:]]
+
+
+def _whole(lines: Sequence[str], at: int) -> str:
+    """A line, with those below it that belong to it, as CMake has its messages."""
+    first = lines[at].strip()
+    if not first.startswith("CMake Error"):
+        return first
+    indent = len(lines[at]) - len(lines[at].lstrip()) + 2
+    below = next((end for end in range(at + 1, len(lines)) if lines[end][:indent].strip()), len(lines))
+    return " ".join([first, *(line.strip() for line in lines[at + 1 : below])])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import Failed, Log
+from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.row import Row
@@ -25,6 +26,8 @@ from feedstock_tools.redaction import redacted
 
 #: The number of an engine's last messages that may explain a failure.
 _MESSAGES = 10_000
+#: The number of the last lines of its scripts that may.
+_PRINTED = 400
 
 
 @dataclass
@@ -45,6 +48,7 @@ class RowBuild:
     running: BuildRecord | None = None
     failed: Failed | None = None
     log_of_output: deque[str] = field(default_factory=lambda: deque(maxlen=_MESSAGES))
+    printed: LastLines = field(default_factory=lambda: LastLines(_PRINTED))
     promises: dict[str, PlannedOutput] = field(default_factory=dict)
     environments: dict[str, str] | None = None
 
@@ -63,6 +67,7 @@ class RowBuild:
             WorkError: its inputs have changed since they were planned, so its origin would be unclear.
         """
         self.log_of_output.clear()
+        self.printed = LastLines(_PRINTED)
         self.guard.peak = 0
         self.running = self.station.ledger.begin(self._record(output))
         self.refuse_changed(output)

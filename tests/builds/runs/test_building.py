@@ -12,6 +12,7 @@ import pytest
 
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.runs.building import errors_in
 from feedstock_tools.channel.packages.reading import read_documents, read_package
 from feedstock_tools.digests import sha256_of
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
@@ -100,14 +101,20 @@ def test_track_features_rank_the_cpu_build_last(whole_feedstock: TinyFeedstock) 
     assert features == {"libtiny": None, "tiny-base": None, "tiny": "tiny-p-0"}
 
 
-def test_a_script_that_fails_leaves_nothing_in_the_channel(feedstock: TinyFeedstock) -> None:
-    feedstock.edit("recipe/build-library.sh", "mkdir", "echo no compiler here; exit 7\nmkdir")
+def test_a_script_that_fails_leaves_nothing_in_the_channel_and_its_error_in_the_summary(
+    feedstock: TinyFeedstock,
+) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "echo 'error: no compiler here'; exit 7\nmkdir")
     run = feedstock.build(f"{GPU}_py3.11")
     assert run.returncode == 1
     assert "libtiny failed: its build script failed" in run.stdout
+    _, _, summary = run.stdout.partition("FAILED: ")
+    assert summary.splitlines()[1] == "error: no compiler here"
+    assert "To run the script manually" not in run.stdout
     assert feedstock.packages() == []
     (log,) = (feedstock.artifacts / "logs").iterdir()
     assert "no compiler here" in log.read_text()
+    assert "To run the script manually" in log.read_text()
     assert f"Log:    {log}" in run.stdout
 
 
@@ -277,3 +284,23 @@ def test_two_runs_at_once_share_the_work(feedstock: TinyFeedstock) -> None:
     new = [each["name"] + each["build"] for output in outputs for each in output if each["new"]]
     assert len(new) == len(set(new)) == 3
     assert sorted(feedstock.index()) == feedstock.packages()
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (["error: unsupported linker arg: -B", "  error: subprocess-exited-with-error", "ERROR: Failed building wheel"],
+         ["error: unsupported linker arg: -B"]),
+        (["IndexError: list index out of range", "subprocess.CalledProcessError: Command '['ninja']' returned 1"],
+         ["IndexError: list index out of range"]),
+        (["  CMake Error at a.cmake:24 (message):", "    The compiler", "", '      "nvcc"', "", "  Call:", "    b"],
+         ['CMake Error at a.cmake:24 (message): The compiler "nvcc"']),
+        (["a.c:1:1: error: one", "a.c:1:1: error: one", *(f"a.c:{line}:1: error: x" for line in range(2, 6))],
+         [f"a.c:{line}:1: error: x" for line in (3, 4, 5)]),
+        (["checking for strerror... yes", "+ g++ -Werror=format a.c", "+ test -f b"], ["+ test -f b"]),
+        ([f"error: {'x' * 1000}"], [f"error: {'x' * 143}…{'x' * 149}"]),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_the_lines_that_tell_the_error_are_those_of_the_failing_program(printed: list[str], told: list[str]) -> None:
+    assert errors_in(printed) == told
