@@ -310,6 +310,16 @@ def foresee_channels(demands: Sequence[ChannelDemand], machine: Mapping[str, str
     return foresee(demands, machine)
 
 
+def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
+    """Which compilers channels made on the spot have, and what is known of them before rows are built."""
+    demands = [demand for demand in demands if demand.channels.properties.made_here]
+    if not demands:
+        return []
+    from feedstock_tools.builds import stand_in
+
+    return stand_in.compiler_notes(demands, machine)
+
+
 def note_on_script(
     channels: OpenChannels,
     log: Collection[str],
@@ -320,7 +330,7 @@ def note_on_script(
     """What a build script that failed may have lacked of a compiler on these channels; None if nothing is known.
 
     Args:
-        log: the engine's lines about the build.
+        log: the last lines that it printed.
         required: the names of the packages in its environments.
         cuda: the CUDA version of the row.
     """
@@ -335,4 +345,8 @@ def note_on_empty(channels: OpenChannels, required: Collection[str]) -> str | No
     """Which required packages have no files on these channels, although they are needed for them; None if none."""
     properties = channels.properties
     empty = sorted(properties.empty.intersection(required))
-    return f"on the {properties.origin} channel {', '.join(empty)} has no files. {properties.remedy}" if empty else None
+    return (
+        f"on the {properties.origin} channel {', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no files. {properties.remedy}"
+        if empty
+        else None
+    )

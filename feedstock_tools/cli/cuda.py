@@ -411,7 +411,8 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.
 
     VERSION is 11.8, 12.9, 13.0 …; without one, list the fetched ones. A toolkit is a download of 40 to 200 MB.
-    CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
+    CUDA 13 includes nvcc, which needs a g++ of this machine; 11.8 and 12.x have NVRTC and ptxas, which compile
+    device code only: CMake's CUDA language and PyTorch need CUDA 13.
     """
     from feedstock_tools.builds.stand_in import fetch_toolkit, fetched_toolkits
     from feedstock_tools.report.observers import fetching_in_lines
@@ -425,10 +426,16 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     toolkits = fetched if versions else fetched_toolkits(os.environ)
     if as_json:
         printing.say_result(
-            [{"version": each.version, "made_of": each.made_of, "folder": each.folder} for each in toolkits]
+            [
+                {"version": each.version, "made_of": each.made_of, "folder": each.folder, "whole": each.whole}
+                for each in toolkits
+            ]
         )
     else:
-        lines = [f"CUDA {toolkit.version}: {', '.join(toolkit.made_of)} in {toolkit.folder}" for toolkit in toolkits]
+        lines = [
+            f"CUDA {toolkit.version}: {', '.join(toolkit.made_of)} in {toolkit.folder}\n  note: {toolkit.limit}"
+            for toolkit in toolkits
+        ]
         nothing = "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."
         printing.say("\n".join(lines) or nothing)
     return 0

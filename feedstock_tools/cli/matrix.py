@@ -104,7 +104,7 @@ def plan(
     settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
-    from feedstock_tools.builds.runs.site import without_impossible
+    from feedstock_tools.builds.runs.site import notes_on_compilers, without_impossible
     from feedstock_tools.report.matrix import NO_CONFIGURATIONS
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run import channel_notes, engine_notes
@@ -117,6 +117,7 @@ def plan(
         planned = without_impossible(workspace, agenda(workspace, chosen, capacity, jobs))
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
+        notes += notes_on_compilers(workspace, planned)
         simulated = _simulated(planned, settings, named=bool(names)) if settings.hosts else None
     for text in notes:
         say_note(text)

@@ -72,6 +72,7 @@ def build_here(
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.refusals import left_to_others, refuse_other_names, refuse_unbuildable, titles_of
     from feedstock_tools.builds.runs.run import run
+    from feedstock_tools.builds.runs.site import notes_on_compilers
 
     candidates = _candidates(workspace, named)
     left_out = left_to_others(candidates, workspace.engines) if named.everything else {}
@@ -82,6 +83,7 @@ def build_here(
     _say_all(terminal, text.engine_notes(workspace, chosen))
     planned = agenda(workspace, chosen, capacity, limits.jobs)
     _say_all(terminal, text.channel_notes(planned))
+    _say_all(terminal, notes_on_compilers(workspace, planned))
     _say_all(terminal, text.again_notes(planned))
     uncompiled = _uncompiled(workspace, named, planned, terminal)
     if uncompiled:
@@ -333,7 +335,7 @@ def _refuse_named(
     refuse(refused, some=len(names - optional), where=where, titles=titles_of(candidates))
 
 
-def _say_all(terminal: Terminal, lines: Iterator[str]) -> None:
+def _say_all(terminal: Terminal, lines: Iterable[str]) -> None:
     for line in lines:
         terminal.say(line)
 

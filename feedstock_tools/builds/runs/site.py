@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.builds.channels import OpenChannels, foresee_channels, open_channels, prepare_channels
+from feedstock_tools.builds.channels import (
+    OpenChannels,
+    compiler_notes,
+    foresee_channels,
+    open_channels,
+    prepare_channels,
+)
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
@@ -101,6 +107,11 @@ def provide_compilers(
         The configurations that this machine still cannot build: name → reason.
     """
     return prepare_channels(_demands(rows, channels), workspace.machine, workspace.artifacts.cache, watch)
+
+
+def notes_on_compilers(workspace: Workspace, agenda: Agenda) -> list[str]:
+    """Which compilers the rows of an agenda use, where the machine provides them."""
+    return compiler_notes(_demands(agenda.todo, agenda.channels), workspace.machine)
 
 
 def without_impossible(workspace: Workspace, agenda: Agenda) -> Agenda:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 #: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.
 _WHOLE_NVCC = 13
-#: What nvcc says to a host compiler that it does not take: an option of its own.
+#: What nvcc says to a host compiler that it does not take, an option of its own; and what tells one of device code.
 _HOST_COMPILER = "-allow-unsupported-compiler"
+_DEVICE_CODE = ("CUDA compiler identification is unknown", "nvcc (NVRTC and ptxas")
 
 
 def channel_identities(machine: Mapping[str, str]) -> Callable[[Platform, Collection[str]], str]:
@@ -69,24 +70,31 @@ def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dic
     return preparing.foresee(demands, machine)
 
 
+def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
+    """Which compilers rows use, and what is known of them before they are built."""
+    from feedstock_tools.builds.stand_in import preparing
+
+    return preparing.compiler_notes(demands, machine)
+
+
 def note_on_script(
     log: Collection[str], required: Collection[str], cuda: str | None, machine: Mapping[str, str]
 ) -> str | None:
     """What a build script that failed may have lacked of a compiler of CUDA; None if it did not.
 
     Args:
-        log: its lines.
+        log: the lines that it printed.
         required: the names of the packages in its environments.
         cuda: the CUDA version of the row.
     """
-    from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
+    from feedstock_tools.builds.stand_in.toolkits import NVCC, found_toolkits, toolkits_folder
 
-    if any(_HOST_COMPILER in line for line in log):
-        return "nvcc takes gcc or clang for its host compiler, not zig (Debian: g++)"
-    if cuda is None or not any(name.startswith(("cuda-nvcc", "nvcc_")) for name in required):
+    if cuda is None or not any(name.startswith(NVCC) for name in required):
         return None
-    if any(toolkit.version == cuda for toolkit in found_toolkits(toolkits_folder(machine))):
-        return None
+    for toolkit in found_toolkits(toolkits_folder(machine)):
+        if toolkit.version == cuda:
+            told = (_HOST_COMPILER,) if toolkit.whole else _DEVICE_CODE
+            return toolkit.limit if any(text in line for line in log for text in told) else None
     whole = int(cuda.partition(".")[0]) >= _WHOLE_NVCC
     brought = "a CUDA compiler, which needs a g++" if whole else "the CUDA runtime, and a compiler of device code"
     return f"without conda-forge, `feedstock-tools cuda fetch {cuda}` brings {brought}"

@@ -181,12 +181,20 @@ def _native_on_path(path: str | None) -> tuple[str, str] | None:
     return next((pair for pair in _PAIRS if (c := shutil.which(pair[0], path=path)) and _works(c)), None)
 
 
-def compiler_on_path(platform: Platform, *, path: str | None = None) -> bool:
-    """Whether PATH has a compiler of C that makes programs for a platform."""
+def compiler_on_path(platform: Platform, *, path: str | None = None) -> str | None:
+    """The compiler of C on PATH that makes programs for a platform; None if there is none."""
     if platform == Platform.here():
-        return _native_on_path(path) is not None
+        named = _native_on_path(path)
+        return shutil.which(named[0], path=path) if named else None
     c = cross_gcc(platform, path=path)
-    return c is not None and _works(c)
+    return c if c is not None and _works(c) else None
+
+
+def refused_compiler(platform: Platform, *, path: str | None = None) -> str | None:
+    """The first compiler of C on PATH for a platform, where `compiler_on_path` takes none; it links no program."""
+    if platform == Platform.here():
+        return next((c for pair in _PAIRS if (c := shutil.which(pair[0], path=path))), None)
+    return cross_gcc(platform, path=path)
 
 
 def debian_compiler(platform: Platform) -> str | None:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 #: The file that CMake names to nvcc, to learn from its messages where the toolkit is.
 _CMAKE = "__cmake_determine_cuda"
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         options = _options(words, version)
         options.output.write_bytes(_compiled(options, Path(folder)))
     except (_RefusedError, OSError) as error:
-        print(f"nvcc (NVRTC and ptxas): {error}", file=sys.stderr)  # noqa: T201
+        print(f"nvcc (NVRTC and ptxas, for device code alone): {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 
@@ -65,8 +66,13 @@ def _full_version(folder: Path) -> str | None:
     return next((name.rpartition("-")[2] for name in made_of if "_nvcc" in name), None)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _RefusedError(message)
+
+
 def _options(words: Sequence[str], version: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="nvcc", allow_abbrev=False, add_help=False)
+    parser = _Parser(prog="nvcc", allow_abbrev=False, add_help=False)
     for form in _FORMS:
         parser.add_argument(f"-{form}", f"--{form}", action="store_const", const=form, dest="form")
     parser.add_argument("-gencode", "--generate-code", action="append", default=[], dest="codes")
@@ -79,15 +85,15 @@ def _options(words: Sequence[str], version: str) -> argparse.Namespace:
         parser.add_argument(name, action="append", default=[])
     for name in ("-lineinfo", "-use_fast_math", "--use_fast_math"):
         parser.add_argument(name, action="append_const", const=f"-{name.lstrip('-')}", dest="plain")
-    parser.add_argument("source", type=Path)
+    parser.add_argument("source", type=Path, nargs="?")
     options, unknown = parser.parse_known_args(words)
+    if options.form is None or options.source is None:
+        raise _RefusedError(
+            f"of CUDA {version} there is no more here: give -fatbin, -cubin or -ptx and a file"
+            " (with CUDA 13 the stand-in channel has the real nvcc)"
+        )
     if unknown:
         raise _RefusedError(f"{' '.join(unknown)}: not understood")
-    if options.form is None:
-        raise _RefusedError(
-            f"of CUDA {version} there are NVRTC and ptxas alone, which compile device code: give -fatbin, -cubin or"
-            " -ptx (with CUDA 13 the stand-in channel has the real nvcc)"
-        )
     if options.output is None:
         options.output = Path(f"{options.source.stem}.{options.form}")
     return options

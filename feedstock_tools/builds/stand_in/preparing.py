@@ -11,14 +11,17 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.compilers import (
+    ZIG_VERSION,
     compiler_on_path,
     debian_compiler,
     fetch_zig,
+    refused_compiler,
     zig_compiles_for,
     zig_folder,
 )
 from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, unmet
 from feedstock_tools.builds.stand_in.python import find_pythons
+from feedstock_tools.builds.stand_in.toolkits import NVCC, found_toolkits, toolkits_folder
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
 from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
@@ -65,13 +68,12 @@ def _impossible(
     demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
     """The configurations that need a package, a compiler or a Python that the channel cannot have: name → reason."""
-    compilers = frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
     lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
     reasons: dict[str, str] = {}
     absent = _absent_pythons(demands, machine)
     for demand in demands:
         reason = why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"), absent)
-        if reason is None and not compilers.isdisjoint(spec.partition(" ")[0] for spec in demand.needs):
+        if reason is None and _compiles(demand.needs):
             reason = lacking(Platform.parse(demand.platform))
         if reason is not None:
             reasons.setdefault(demand.configuration, reason)
@@ -104,8 +106,42 @@ def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | No
     """Why PATH has no compiler of C for a platform; None if it has a working one."""
     if compiler_on_path(platform, path=path):
         return None
+    if refused := refused_compiler(platform, path=path):
+        return f"{refused} links no program"
     package = debian_compiler(platform)
     return f"there is no C compiler for {platform} on PATH{f' (Debian: {package})' if package else ''}"
+
+
+def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
+    """Which compiler builds use on the stand-in channel, and why; and what their nvcc, if it was fetched, cannot do."""
+    path, zig = machine.get("PATH"), False
+    notes: dict[str, None] = {}
+    for platform in dict.fromkeys(demand.platform for demand in demands if _compiles(demand.needs)):
+        target = Platform.parse(platform)
+        lacking = lacking_compiler(target, path=path)
+        zig = zig or lacking is not None
+        used = f"zig {ZIG_VERSION}: {lacking}" if lacking else compiler_on_path(target, path=path)
+        notes[f"Its compiler is {used}."] = None
+    needs = {_read_nvcc(spec) for demand in demands for spec in demand.needs}
+    for toolkit in found_toolkits(toolkits_folder(machine)):
+        if toolkit.version in needs and (zig or not toolkit.whole):
+            notes[f"Note: {toolkit.limit}."] = None
+    return list(notes)
+
+
+def _compiles(needs: Sequence[str]) -> bool:
+    return not _compilers().isdisjoint(spec.partition(" ")[0] for spec in needs)
+
+
+def _read_nvcc(spec: str) -> str | None:
+    """The version of CUDA (`13.0`) whose nvcc a spec requires, if it does."""
+    name, _, version = spec.partition(" ")
+    return minor_of(version.split(" ")[0]) if version and name.startswith(NVCC) else None
+
+
+@cache
+def _compilers() -> frozenset[str]:
+    return frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
 
 
 def provide_compiler(

@@ -1,8 +1,8 @@
 """CUDA compilers from NVIDIA's wheels, fetched on request, for `compiler('cuda')` of the stand-in channel.
 
-For CUDA 13 the wheels hold nvcc. For 11.8 and 12.x they hold NVRTC and ptxas; an `nvcc` made of the two compiles device
-code (`nvcc_from_nvrtc`). All bring the CUDA runtime, with its headers. pip fetches them from this machine's configured
-index.
+For CUDA 13 the wheels hold nvcc and CCCL, whose headers those of the toolkit include. For 11.8 and 12.x they hold NVRTC
+and ptxas; an `nvcc` made of the two compiles device code (`nvcc_from_nvrtc`). All bring the CUDA runtime, with its
+headers. pip fetches them from this machine's configured index.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ _RECORD = "toolkit.json"
 _PROJECTS = {
     11: ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-nvcc-cu11", "nvidia-cuda-runtime-cu11"),
     12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12"),
-    13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
+    13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"),
 }
+#: The projects that have no release for each minor version: the newest up to it serves.
+_NOT_OF_EACH = ("nvidia-cuda-cccl",)
 #: The programs of a toolkit that a package provides, if it has them.
 _PROGRAMS = ("nvcc", "ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c")
+#: How the names of packages with nvcc begin.
+NVCC = ("cuda-nvcc", "nvcc_")
 #: The packages that have the CUDA runtime: up to 11.8, and from 12.0 on.
 _RUNTIMES = ("cudatoolkit", "cuda-cudart")
 #: Which host compiler nvcc takes: that of the build, as conda-forge's activation has it. Scripts are run in the order
@@ -43,12 +47,24 @@ _ACTIVATE = """\
 # Made by feedstock-tools for its stand-in channel.
 export NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS:-}${CXX:+ -ccbin=${CXX}}"
 """
+#: Where compilers find headers and the runtime, which conda-forge has in `targets` of the prefix: in the toolkit, and
+#: those of other libraries in the wheels that PyTorch runs with.
+_ACTIVATE_WHOLE = """\
+if [ "${{CONDA_BUILD:-0}}" = "1" ]; then TREE="${{PREFIX}}"; else TREE="${{CONDA_PREFIX}}"; fi
+HEADERS=""
+for each in {folder}/include {folder}/include/cccl "${{TREE}}"/lib/python*/site-packages/nvidia/cu{major}/include; do
+  if [ -d "${{each}}" ]; then HEADERS="${{HEADERS}} -isystem ${{each}}"; fi
+done
+export CFLAGS="${{CFLAGS:-}}${{HEADERS}}" CPPFLAGS="${{CPPFLAGS:-}}${{HEADERS}}" CXXFLAGS="${{CXXFLAGS:-}}${{HEADERS}}"
+export NVCC_APPEND_FLAGS="${{NVCC_APPEND_FLAGS:-}}${{HEADERS}}" LDFLAGS="${{LDFLAGS:-}} -L{folder}/lib"
+unset TREE HEADERS each
+"""
 _MISSING = """\
 #!/bin/sh
 echo "stand-in channel: there is no nvcc of CUDA {version}; 'feedstock-tools cuda fetch {version}' fetches one" >&2
 exit 1
 """
-_DEACTIVATE = "# Made by feedstock-tools for its stand-in channel.\nunset NVCC_PREPEND_FLAGS\n"
+_DEACTIVATE = "# Made by feedstock-tools for its stand-in channel.\nunset NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,16 @@ class CudaToolkit:
     def whole(self) -> bool:
         """Whether it has the real nvcc; the others only compile device code."""
         return (self.folder / "bin" / "nvcc").is_file()
+
+    @property
+    def limit(self) -> str:
+        """What its nvcc does not serve, in words."""
+        if self.whole:
+            return f"the nvcc of CUDA {self.version} takes gcc or clang for its host compiler, not zig (Debian: g++)"
+        return (
+            f"the nvcc of CUDA {self.version}, made of NVRTC and ptxas, compiles device code only (`nvcc -fatbin`): "
+            "CMake's CUDA language and PyTorch need a whole one, which NVIDIA's wheels have from CUDA 13 on"
+        )
 
     @property
     def runtime(self) -> Path | None:
@@ -104,7 +130,7 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
     requirements = _requirements(version)
     with locked(folder):
         for toolkit in found_toolkits(folder):
-            if toolkit.version == version:
+            if toolkit.version == version and len(toolkit.made_of) == len(requirements):
                 return toolkit
         try:
             with temporary_folder(folder) as temporary:
@@ -124,7 +150,10 @@ def _requirements(version: str) -> tuple[str, ...]:
     if projects is None:
         hint = "NVIDIA publishes wheels of CUDA 11.7, 11.8, 12.x and 13.x: write 12.9."
         raise InputError(f"there are no wheels with a compiler of CUDA '{version}'", hint=hint)
-    return tuple(f"{project}=={version}.*" for project in projects)
+    following = f"{match[1]}.{int(match[2]) + 1}" if match else ""
+    return tuple(
+        f"{project}<{following}" if project in _NOT_OF_EACH else f"{project}=={version}.*" for project in projects
+    )
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:
@@ -182,7 +211,11 @@ def cuda_compiler_files(role: str, package: str, version: str, toolkit: CudaTool
         if toolkit is None:
             yield PackageFile("bin/nvcc", _MISSING.format(version=version).encode(), executable=True)
     if role == "nvcc_activation" or package.startswith("nvcc_"):
-        yield PackageFile(f"etc/conda/activate.d/~{package}_activate.sh", _ACTIVATE.encode())
+        script = _ACTIVATE
+        if toolkit is not None and toolkit.whole:
+            folder, major = shlex.quote(str(toolkit.folder)), version.partition(".")[0]
+            script += _ACTIVATE_WHOLE.format(folder=folder, major=major)
+        yield PackageFile(f"etc/conda/activate.d/~{package}_activate.sh", script.encode())
         yield PackageFile(f"etc/conda/deactivate.d/~{package}_deactivate.sh", _DEACTIVATE.encode())
 
 

@@ -78,6 +78,36 @@ def test_wheels_become_one_tree_and_are_fetched_once(tmp_path: Path, no_download
     assert not list(tmp_path.rglob("outside"))
 
 
+def test_an_older_toolkit_that_lacks_a_part_is_fetched_again(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    folder = fetch_toolkit("12.9", tmp_path, {}).folder
+    (folder / "toolkit.json").write_text(json.dumps({"version": "12.9", "made_of": ["nvidia_cuda_nvcc_cu12-12.9.86"]}))
+    assert len(fetch_toolkit("12.9", tmp_path, {}).made_of) == 3
+    assert len(no_download) == 2
+
+
+def test_cuda_13_comes_with_the_headers_that_its_own_include(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    fetch_toolkit("13.4", tmp_path, {})  # for which there is no CCCL of its own
+    assert no_download[0][-2:] == ("nvidia-cuda-runtime==13.4.*", "nvidia-cuda-cccl<13.5")
+
+
+def test_the_headers_of_a_whole_toolkit_and_of_wheels_are_found(tmp_path: Path) -> None:
+    toolkit = CudaToolkit("13.0", (), tmp_path / "kit")
+    for folder in ("kit/bin", "kit/include/cccl", "host/lib/python3.11/site-packages/nvidia/cu13/include"):
+        (tmp_path / folder).mkdir(parents=True)
+    (toolkit.folder / "bin" / "nvcc").touch()
+    (script, _) = cuda_compiler_files("nvcc_activation", "cuda-nvcc_linux-64", "13.0", toolkit)
+    shown = f'{script.read().decode()}\nset -eu\necho "$CXXFLAGS; $NVCC_APPEND_FLAGS; $LDFLAGS"'
+    variables = {"PATH": os.environ["PATH"], "CONDA_BUILD": "1", "PREFIX": str(tmp_path / "host"), "CXXFLAGS": "-O2"}
+    said = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, check=True, env=variables).stdout
+    places = ("kit/include", "kit/include/cccl", "host/lib/python3.11/site-packages/nvidia/cu13/include")
+    headers = "".join(f" -isystem {tmp_path / place}" for place in places)
+    assert said == f"-O2{headers}; {headers};  -L{toolkit.folder}/lib\n"
+
+
 def test_cmake_finds_the_runtime_of_a_fetched_toolkit(tmp_path: Path, no_download: list[tuple[str, ...]]) -> None:
     folder = fetch_toolkit("12.9", tmp_path, {}).folder
 
@@ -155,6 +185,9 @@ def nvcc(toolkit: CudaToolkit, *words: str, **variables: str) -> subprocess.Comp
     [
         (("kernel.cu", "-o", "kernel.o"), "-fatbin, -cubin or -ptx"),
         (("-fatbin", "kernel.cu", "-rdc=true"), "-rdc=true: not understood"),
+        (("-v", "-c", "CMakeCUDACompilerId.cu", "--keep"), "for device code alone"),
+        (("-fatbin",), "-ptx and a file"),
+        (("-fatbin", "-o"), "expected one argument"),
         (("-fatbin", "kernel.cu"), "name the architectures"),
         (("-fatbin", "-gencode", "sm_80", "kernel.cu"), "write arch=compute_80,code=sm_80"),
         (("-cubin", "-gencode", "arch=compute_80,code=[sm_80,sm_86]", "kernel.cu"), "takes one architecture"),
@@ -165,6 +198,7 @@ def test_limits_of_nvrtc_and_ptxas_are_reported(tmp_path: Path, words: tuple[str
     run = nvcc(CudaToolkit("12.9", (), tmp_path), *words)
     assert run.returncode == 1
     assert reason in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def fetched(version: str) -> CudaToolkit:

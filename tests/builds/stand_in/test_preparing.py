@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in import preparing
+from feedstock_tools.builds.stand_in import note_on_script, preparing
+from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION
 from feedstock_tools.builds.stand_in.on_demand import Ties
-from feedstock_tools.builds.stand_in.preparing import foresee, lacking_compiler, provide_compiler, why_no_packages
+from feedstock_tools.builds.stand_in.preparing import (
+    compiler_notes,
+    foresee,
+    lacking_compiler,
+    provide_compiler,
+    why_no_packages,
+)
+from feedstock_tools.builds.stand_in.toolkits import CudaToolkit
 from feedstock_tools.channel.properties import STAND_IN, ChannelDemand, Channels
 from feedstock_tools.errors import WorkError
 from feedstock_tools.generate.package_names import PackageNames
@@ -43,7 +51,7 @@ def test_a_row_is_refused_for_what_its_environments_need(demand: ChannelDemand, 
 def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> None:
     reason = foresee([_demand("tqdm")], {"HOME": str(tmp_path)})["linux_aarch64_"]
     assert reason.startswith("the stand-in channel has no tqdm (`feedstock-tools init --names newest` fetches")
-    for name in ("rust_linux-aarch64", "libcusolver-dev", "libpng"):
+    for name in ("rust_linux-aarch64", "libcufft-dev", "libpng"):
         assert foresee([_demand(name)], {"HOME": str(tmp_path)})["linux_aarch64_"].endswith(f"has no {name}")
 
 
@@ -98,3 +106,59 @@ def test_zig_is_not_fetched_for_what_it_does_not_make(tmp_path: Path, monkeypatc
     monkeypatch.setattr(preparing, "fetch_zig", None)
     reason = provide_compiler(Platform.parse("linux-s390x"), tmp_path, {"PATH": str(tmp_path)})
     assert reason == "there is no C compiler for linux-s390x on PATH"
+
+
+def _program(folder: Path, status: int) -> Path:
+    folder.mkdir()
+    gcc = folder / "gcc"
+    gcc.write_text(f"#!/bin/sh\nexit {status}\n")
+    gcc.chmod(0o755)
+    return gcc
+
+
+def test_the_first_lines_name_the_compiler_and_why_that_on_path_is_not_taken(tmp_path: Path) -> None:
+    here = Platform.here()
+    demand = ChannelDemand(Channels(("stand-in",), STAND_IN), "row", here.subdir, (f"gcc_{here} 14.*",), (), None, ())
+    works, refused = _program(tmp_path / "works", 0), _program(tmp_path / "refused", 1)
+
+    def notes(path: Path) -> list[str]:
+        return compiler_notes([demand], {"HOME": str(tmp_path), "PATH": str(path)})
+
+    assert notes(works.parent) == [f"Its compiler is {works}."]
+    assert notes(refused.parent) == [f"Its compiler is zig {ZIG_VERSION}: {refused} links no program."]
+    assert notes(tmp_path) == [
+        f"Its compiler is zig {ZIG_VERSION}: there is no C compiler for {here} on PATH (Debian: gcc)."
+    ]
+    assert compiler_notes([_demand("python")], {"HOME": str(tmp_path), "PATH": str(tmp_path)}) == []
+
+
+def test_what_a_fetched_nvcc_cannot_do_is_known_before_and_after_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, machine = Platform.here(), {"HOME": str(tmp_path), "PATH": str(tmp_path)}
+    device, whole = CudaToolkit("12.9", (), tmp_path / "12.9"), CudaToolkit("13.0", (), tmp_path / "13.0")
+    (whole.folder / "bin").mkdir(parents=True)
+    (whole.folder / "bin" / "nvcc").touch()
+    for module in ("preparing", "toolkits"):
+        monkeypatch.setattr(f"feedstock_tools.builds.stand_in.{module}.found_toolkits", lambda _: (device, whole))
+
+    def notes(*needs: str) -> list[str]:
+        channels = Channels(("stand-in",), STAND_IN)
+        return compiler_notes([ChannelDemand(channels, "row", here.subdir, needs, (), None, ())], machine)
+
+    assert notes("cuda-nvcc_linux-64 12.9.*") == [f"Note: {device.limit}."]
+    assert "device code only" in device.limit
+    assert notes("cuda-nvcc_linux-64 12.6.*") == notes("cuda-nvcc_linux-64 13.0.*") == []
+    (_, note) = notes(f"gxx_{here} 14.*", "cuda-nvcc_linux-64 13.0.*")
+    assert note == f"Note: {whole.limit}."
+    assert "not zig" in whole.limit
+
+    nvcc = {"cuda-nvcc_linux-64"}
+    unknown, refused = (
+        ["-- The CUDA compiler identification is unknown"],
+        ["use -allow-unsupported-compiler to override"],
+    )
+    assert note_on_script(unknown, nvcc, "12.9", machine) == device.limit
+    assert note_on_script(refused, nvcc, "13.0", machine) == whole.limit
+    assert note_on_script(unknown, nvcc, "13.0", machine) is None
+    assert "cuda fetch 12.6" in str(note_on_script(unknown, nvcc, "12.6", machine))
