@@ -345,8 +345,7 @@ def note_on_empty(channels: OpenChannels, required: Collection[str]) -> str | No
     """Which required packages have no files on these channels, although they are needed for them; None if none."""
     properties = channels.properties
     empty = sorted(properties.empty.intersection(required))
-    return (
-        f"on the {properties.origin} channel {', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no files. {properties.remedy}"
-        if empty
-        else None
-    )
+    if not empty:
+        return None
+    have = "has" if len(empty) == 1 else "have"
+    return f"on the {properties.origin} channel {', '.join(empty)} {have} no files. {properties.remedy}"

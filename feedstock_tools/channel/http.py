@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -167,7 +168,14 @@ def ask(
     except TimeoutError:
         raise NoAnswerError(f"no answer within {seconds:g} s") from None
     except (OSError, ValueError, HTTPException) as error:
-        raise NoAnswerError(str(getattr(error, "reason", error)) or type(error).__name__) from error
+        raise NoAnswerError(_in_words(getattr(error, "reason", error))) from error
+
+
+def _in_words(cause: object) -> str:
+    """Why there is no answer; the system's own words for a name that is unknown say little."""
+    if isinstance(cause, socket.gaierror):
+        return "its name cannot be looked up; is there a network?"
+    return str(cause) or type(cause).__name__
 
 
 def _request(url: str, method: str, accept: str | None) -> tuple[urllib.request.Request, str | None]:

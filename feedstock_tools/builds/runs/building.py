@@ -36,10 +36,10 @@ from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
-from feedstock_tools.wording import middle_cut
+from feedstock_tools.wording import middle_cut, size_text
 
-#: A disk with fewer free bytes than this counts as full.
-_FULL = 1 << 20
+#: A disk with fewer free bytes than this counts as full: no environment fits on it.
+_FULL = 16 << 20
 #: The guard's exception → the step that failed.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 #: The begin of rattler-build's advice after a script that failed, which has the log alone.
@@ -211,10 +211,11 @@ def _explained(build: RowBuild, event: Failed) -> str:
         return f"{event.reason}\nIts processes needed more memory than its limit of {limit} MiB"
     root = build.site.artifacts.root
     free = shutil.disk_usage(root).free
-    if free < _FULL:
-        return f"{event.reason}\nThe disk is full: {free >> 10} KiB are free in {root}"
+    full = f"the disk is full: {size_text(free)} are free in {root}" if free < _FULL else ""
     if event.during not in ("solve", "packages"):
-        return _with_note(build, event)
+        return f"{_with_note(build, event)}\nNote: {full}" if full else _with_note(build, event)
+    if full:
+        return full
     from feedstock_tools.builds.runs.unsolved import explain_solve, explain_unpacking
 
     explain = explain_solve if event.during == "solve" else explain_unpacking
@@ -226,10 +227,16 @@ def _explained(build: RowBuild, event: Failed) -> str:
 
 
 def _with_note(build: RowBuild, event: Failed) -> str:
-    """A script's failure: its errors, and what its channels may have lacked or why its output cannot be tested."""
+    """A script's failure: its errors, and what its channels may have lacked or why its output cannot be tested.
+
+    A download that failed: its address, and why, where the engine names none.
+    """
+    from feedstock_tools.builds.runs.unsolved import explain_fetch, named_in
+
     if event.during != "script":
-        return event.reason
-    from feedstock_tools.builds.runs.unsolved import named_in
+        unnamed = event.during == "engine" and "://" not in event.reason
+        why = explain_fetch(build.log_of_output) if unnamed else None
+        return f"{why} ({event.reason})" if why else event.reason
 
     station, output = build.station, build.outputs.get(event.output)
     required, printed = named_in(build.log_of_output), [*build.printed]

@@ -1,4 +1,6 @@
-"""Why an environment of a build could not be made: the engine does not say, so it is solved again."""
+"""Why an environment of a build could not be made, or a source not fetched: the engine does not say, so it is tried
+again.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
+_FETCHED = re.compile(r"Failed to fetch from (\S+?):? ")
+#: How long an address has for its answer, in seconds.
+_ANSWERS = 5.0
 
 
 def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None:
@@ -65,6 +70,20 @@ def explain_solve(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> 
     except FeedstockError as error:
         return str(error)
     return None
+
+
+def explain_fetch(log: Iterable[str]) -> str | None:
+    """The last address in a log that could not be fetched, with the reason if it does not answer now either."""
+    from feedstock_tools.channel.http import NoAnswerError, ask
+
+    found = [match[1] for text in log for match in _FETCHED.finditer(text)]
+    if not found:
+        return None
+    try:
+        status = ask(found[-1], seconds=_ANSWERS, method="HEAD").status
+    except NoAnswerError as error:
+        return f"{found[-1]} cannot be fetched: {error}"
+    return f"{found[-1]} cannot be fetched: it answers " + (f"with HTTP status {status}" if status >= 400 else "now")
 
 
 def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> str | None:

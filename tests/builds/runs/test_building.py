@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.runs import building
 from feedstock_tools.builds.runs.building import errors_in
+from feedstock_tools.builds.runs.row_build import RowBuild
 from feedstock_tools.channel.packages.reading import read_documents, read_package
 from feedstock_tools.digests import sha256_of
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
@@ -284,6 +290,19 @@ def test_two_runs_at_once_share_the_work(feedstock: TinyFeedstock) -> None:
     new = [each["name"] + each["build"] for output in outputs for each in output if each["new"]]
     assert len(new) == len(set(new)) == 3
     assert sorted(feedstock.index()) == feedstock.packages()
+
+
+def test_a_disk_without_room_for_an_environment_is_the_reason_why_none_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=2 << 20))
+    build = SimpleNamespace(
+        guard=SimpleNamespace(ran_out_of_memory=False),
+        site=SimpleNamespace(artifacts=SimpleNamespace(root=tmp_path)),
+    )
+    failed = Failed("tiny", "its environments cannot be solved", "solve")
+    assert building._explained(cast("RowBuild", build), failed) == (f"the disk is full: 2.0 MiB are free in {tmp_path}")
 
 
 @pytest.mark.parametrize(
