@@ -299,8 +299,8 @@ def fitted(text: str, width: int, *, cut: bool) -> str:
     The rest of a line stands below its last column, or two characters further in.
 
     Args:
-        cut: words longer than a line are cut in the middle, to what most of a line has left, but for paths and
-            addresses, which are for copying; else they stay whole.
+        cut: words longer than a line are cut in the middle, to what most of a line has left, but for absolute
+            paths and addresses, which are for copying; else they stay whole.
 
     >>> print(fitted("change  a-name of 'two words'", 20, cut=True))
     change  a-name of
@@ -312,6 +312,9 @@ def fitted(text: str, width: int, *, cut: bool) -> str:
         line if len(line) <= width or len(uncoloured(line)) <= width else "\n".join(_broken(line, width, cut))
         for line in text.split("\n")
     )
+
+
+_COPIED = re.compile(r"/|[a-z0-9]+://")
 
 
 def _broken(line: str, width: int, cut: bool) -> Iterator[str]:
@@ -326,7 +329,7 @@ def _broken(line: str, width: int, cut: bool) -> Iterator[str]:
             gap = line[at : match.start()] if part is parts[0] else " "
             left = width - len(uncoloured(row + gap))
             most = left if len(part) > room and 3 * left > 2 * width else room
-            word = middle_cut(part, most) if cut and "\x1b" not in part and "/" not in part else part
+            word = middle_cut(part, most) if cut and "\x1b" not in part and not _COPIED.match(part) else part
             if not row.strip() or len(uncoloured(row + gap + word)) <= width:
                 row += gap + word
             else:
