@@ -16,6 +16,7 @@ from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates, candidates_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.feedstock.planned import PackageId, PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.processes import process_lives
 
@@ -285,15 +286,18 @@ def _output_state(
         return OutputState(output, rows, "missing", tried[0], _BROUGHT)
     if tried and tried[0].result == "done":
         return OutputState(output, rows, "missing", tried[0], "its package was removed or changed since it was built")
+    earlier = _newest_done(output, rows, history)
+    changed = _what_changed(earlier, candidates, rows) if earlier else ()
+    others = f"built from other inputs: {'; '.join(changed)}"
     if tried:
         newest = tried[0]
-        if newest.result == "failed":
-            return OutputState(output, rows, "failed", newest, newest.reason)
-        return OutputState(output, rows, "interrupted", newest, newest.reason or _how_it_died(newest, around))
-    earlier = _newest_done(output, rows, history)
+        state = "failed" if newest.result == "failed" else "interrupted"
+        reason = newest.reason or ("" if state == "failed" else _how_it_died(newest, around))
+        return OutputState(
+            output, rows, state, newest, f"{reason}\nA package of it was {others}" if changed else reason
+        )
     if earlier:
-        changed = _what_changed(earlier, candidates, rows)
-        return OutputState(output, rows, "stale", earlier, f"built from other inputs: {'; '.join(changed)}", changed)
+        return OutputState(output, rows, "stale", earlier, others, changed)
     return OutputState(output, rows, "refused" if refusal else "missing", None, refusal)
 
 
@@ -343,4 +347,6 @@ def _in_words(part: str, record: BuildRecord, candidates: Sequence[Candidate], r
         keys = sorted(key for key in {*values, *record.values} if values.get(key) != record.values.get(key))
         differences = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
         return [f"{PARTS[part]}: {', '.join(differences)}"] if record.values and differences else [PARTS[part]]
+    if part == "channels" and properties_of(record.marks.get("channel", "")).made_here:
+        return [f"{PARTS[part]}, or the compiler of this machine"]
     return [PARTS[part]]

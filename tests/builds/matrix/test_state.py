@@ -86,6 +86,18 @@ def test_a_stale_build_says_what_changed(before: dict[str, str], changed: tuple[
     assert configuration.outputs[0].changed == changed
 
 
+def test_a_failed_build_says_that_there_is_a_package_of_other_inputs() -> None:
+    stand_in = replace(DONE, identity="before", inputs=NOW | {"channels": "other"}, marks={"channel": "stand-in"})
+    failed = replace(DONE, result="failed", reason="its build script failed")
+    (configuration,) = states([PLAN], [stand_in, failed], AROUND)
+    assert configuration.outputs[0].reason == (
+        "its build script failed\n"
+        "A package of it was built from other inputs: the channels, or the compiler of this machine"
+    )
+    (configuration,) = states([PLAN], [failed], AROUND)
+    assert configuration.outputs[0].reason == failed.reason
+
+
 def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() -> None:
     elsewhere = replace(AROUND, refused={PLAN.name: "no linux-64 here"})
     (configuration,) = states([PLAN], [], elsewhere)
