@@ -137,9 +137,11 @@ def updated_copy(feedstock: Feedstock) -> Iterator[tuple[Feedstock, Path]]:
         WorkError: the copy cannot be written.
     """
     with temporary_folder() as temporary:
-        copy = Feedstock(temporary.resolve() / feedstock.folder.name)
+        # As deep as the feedstock, so that paths of sources that lead out of it stay within the temporary folder.
+        copy = Feedstock(temporary.resolve().joinpath(*feedstock.folder.absolute().parts[1:]))
         try:
             _mirror(feedstock.folder, copy.folder)
+            _link_sources(feedstock, copy, temporary.resolve())
             yield copy, _updated_recipe(copy)
         except InputError as error:
             raise InputError.of(
@@ -218,7 +220,7 @@ def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None
 
 def _mirror(original: Path, copy: Path) -> None:
     try:
-        copy.mkdir()
+        copy.mkdir(parents=True)
         for entry in original.iterdir():
             if entry.name in _COPIED:
                 own = copy / entry.name
@@ -227,6 +229,19 @@ def _mirror(original: Path, copy: Path) -> None:
                 (copy / entry.name).symlink_to(entry)
     except OSError as error:
         raise WorkError(f"cannot copy the feedstock: {error.strerror or error}", path=copy) from error
+
+
+def _link_sources(feedstock: Feedstock, copy: Feedstock, within: Path) -> None:
+    """Let paths of sources that lead out of a copy lead to those of the feedstock; only there anything is written."""
+    from feedstock_tools.generate.spec.reading import local_path
+
+    spec = _read_spec(copy)
+    for source in (source for source in spec.sources if source.path):
+        place = local_path(source, spec, copy.recipe)
+        own = place.is_relative_to(copy.folder) or not place.parent.resolve().is_relative_to(within)
+        if not own and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(local_path(source, spec, feedstock.recipe))
 
 
 def _updated_recipe(copy: Feedstock) -> Path:

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.feedstock.up_to_date import behind_spec
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.up_to_date import behind_spec, updated_copy
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec
 
@@ -168,3 +169,12 @@ def test_a_license_file_is_looked_for_in_local_sources(feedstock: Path) -> None:
     assert (mistake.path, mistake.line) == (path, 11)
     assert mistake.message == "the sources have no file LICENCE"
     assert mistake.hint == "Did you mean 'LICENSE'?"
+
+
+def test_the_copy_in_which_plan_looks_ahead_has_sources_that_lie_beside_the_feedstock(feedstock: Path) -> None:
+    sources = ("path: ../../src", "path: '../../src/elsewhere/new/demo-{version}.zip'", "path: ../../../../../../../x")
+    write(feedstock, "library", sources)
+    with updated_copy(Feedstock(feedstock)) as (copy, recipe):
+        assert (recipe.parent / "../../src").resolve() == feedstock.parent / "src"
+        assert copy.folder != feedstock
+    assert not (feedstock.parent / "new").exists()

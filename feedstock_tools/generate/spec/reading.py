@@ -122,7 +122,7 @@ def require_local_sources(spec: Spec, file: Path) -> None:
 
 
 def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:
-    local = {at: _path(source, spec, recipe) for at, source in enumerate(spec.sources) if source.path}
+    local = {at: local_path(source, spec, recipe) for at, source in enumerate(spec.sources) if source.path}
     for at, path in local.items():
         if not path.exists() and not path.name.endswith(_ARCHIVES):
             hint = f"Paths are relative to the folder recipe: {path} does not exist."
@@ -150,8 +150,8 @@ def _missing_licenses(spec: Spec, folders: list[Path]) -> Iterator[Finding]:
                 yield Finding((*location, "license_file"), f"the sources have no file {name}", hint)
 
 
-def _path(source: Source, spec: Spec, recipe: Path) -> Path:
-    """Its folder or archive, also before the first recipe is written."""
+def local_path(source: Source, spec: Spec, recipe: Path) -> Path:
+    """The folder or archive of a local source, also before the first recipe is written."""
     return Path(os.path.normpath(recipe.resolve() / (source.path or "").replace("{version}", spec.version)))
 
 
