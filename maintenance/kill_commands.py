@@ -234,7 +234,7 @@ SCENARIOS = {
     "smithy fetch": Scenario((_releases,), "smithy fetch --channel {world}/releases", "."),
     "cuda fetch": Scenario((_wheels,), "cuda fetch 12.9", ".", _PIP),
     "build": Scenario(_TINY, f"build {_ONE} {_CHANNEL}"),
-    "build --jobs --build-twice": Scenario(_TINY, f"build {GPU} --jobs 2 --build-twice 1 {_CHANNEL}"),
+    "build --jobs --build-twice": Scenario(_TINY, f"build {GPU} --jobs 2 --build-twice 2 {_CHANNEL}"),
     "test": Scenario(_BUILT, f"test {_ONE}"),
     "publish": Scenario((*_BUILT, _add_target), f"publish {{world}}/target {_ONE} {_CHANNEL}"),
     "dossier": Scenario(_BUILT, f"dossier {_ONE} {_CHANNEL}"),
