@@ -472,10 +472,13 @@ def inventory_of(fleet: str | None) -> Path:
     """The inventory that `--fleet` names.
 
     Raises:
-        InputError: it names none, since Ansible runs what an inventory says; or there is no such file.
+        InputError: it names none, since Ansible runs what an inventory says; or there is no such file; or it is the
+            name of a fleet, and the file of that name may be a stranger's.
     """
+    from feedstock_tools.builds.fleet import fleet_names
+
     hint = "Name one: --fleet=inventory.yml. docs/fleet.md has examples."
-    if fleet in (None, options.ONLY_FLEET):
+    if fleet in (None, options.ONLY_FLEET, *fleet_names(os.environ)):
         raise InputError("no inventory is named", hint=hint)
     path = Path(str(fleet))
     if not path.is_file():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         add_host,
         find_fleet,
         fleet_name,
+        fleet_names,
         fleets_root,
         invite,
         join_fleet,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 #: Module → the names that it offers; `name=other` if the module calls it differently.
 _WHERE = {
     # The folder of a fleet on its client, and a connection to it.
-    "folder": "FleetFolder add_host find_fleet fleet_name fleets_root make_fleet open_fleet"
+    "folder": "FleetFolder add_host find_fleet fleet_name fleet_names fleets_root make_fleet open_fleet"
     " invite join_fleet remove_maintainer",
     "carrying.link": "Away Link",
     "orders.order": "Refused",

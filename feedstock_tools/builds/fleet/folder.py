@@ -188,6 +188,12 @@ def open_fleet(path: Path) -> FleetFolder:
         raise InputError("there is no fleet in this folder", path=path, hint=hint) from error
 
 
+def fleet_names(environment: Mapping[str, str]) -> list[str]:
+    """The names of this user's fleets."""
+    root = fleets_root(environment)
+    return sorted(each.name for each in root.iterdir() if (each / _FLEET).is_file()) if root.is_dir() else []
+
+
 def find_fleet(given: str, here: Path, environment: Mapping[str, str]) -> FleetFolder:
     """The fleet that a user means: by its name, its inventory, or the path of its private folder.
 
@@ -201,7 +207,7 @@ def find_fleet(given: str, here: Path, environment: Mapping[str, str]) -> FleetF
         InputError: there is none, or there are several.
     """
     root = fleets_root(environment)
-    names = sorted(each.name for each in root.iterdir() if (each / _FLEET).is_file()) if root.is_dir() else []
+    names = fleet_names(environment)
     if given in names or (not given and len(names) == 1):
         return open_fleet(root / (given or names[0]))
     if given and (path := here / given).is_file():

@@ -207,6 +207,11 @@ def test_an_inventory_is_never_found_in_a_folder(tmp_path: Path) -> None:
     for words in (["up"], ["down"], ["test"], ["cluster", "up"]):
         run = _run(feedstock, "fleet", *words)
         assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr
+    shutil.rmtree(feedstock / "mine")
+    (feedstock / "mine").write_text("all: {hosts: {h1: {ansible_connection: local}}}\n")
+    # the name of a fleet, and of a file of the feedstock
+    run = command.run(command.tool("fleet", "test", "--fleet=mine"), feedstock, command.environment(**variables))
+    assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr
 
 
 def test_an_inventory_that_may_be_executed_is_read(tmp_path: Path) -> None:
