@@ -597,7 +597,8 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"two of its files have one name: {each.name}") from error
     except (OSError, ValueError) as error:
-        raise InputError(f"{each.name} cannot be written: {error}") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InputError(f"{each.name[:200]} cannot be written: {reason}") from error
 
 
 def _contents(place: _Place, kind: str, entries: Sequence[_Entry]) -> Iterator[bytes]:
