@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from feedstock_tools.recipe.written.document import WrittenFiles
     from feedstock_tools.rerender.configuration import Configuration
     from feedstock_tools.rerender.source import NoPinning
-
-#: What names or matches configurations, and no folder, though a stranger's feedstock may have one of that name.
-_OF_CONFIGURATIONS = re.compile(r"(linux|osx|win)_|.*[*?[]")
 
 
 @command("diff")
@@ -352,8 +348,6 @@ def rehearse(
     from feedstock_tools.feedstock.configurations import configurations_of, in_short
     from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
 
-    if feedstock is None and names and not _OF_CONFIGURATIONS.match(names[0]) and Path(names[0]).is_dir():
-        feedstock, names = Path(names[0]), names[1:]
     chosen = find_feedstock(feedstock, Path.cwd())
     artifacts = artifacts_of(chosen, output_dir)
     configurations = configurations_of(chosen.folder, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NoReturn
@@ -127,6 +128,8 @@ def refuse_unknown(ctx: click.Context, name: str, names: Collection[str], hint: 
     ctx.fail(f"No such command '{name}'.{suggestion}{hint}")
 
 
+#: What names or matches configurations, and no folder, though a stranger's feedstock may have one of that name.
+_OF_CONFIGURATIONS = re.compile(r"(linux|osx|win)_|.*[*?[]")
 #: A folder with one of these is a feedstock.
 _SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
 
@@ -141,4 +144,6 @@ def is_folder(word: str, *, only_existing: bool, feedstock: Path | None) -> bool
     """
     if word in (".", "..") or any(separator in word for separator in (os.sep, os.altsep) if separator):
         return not only_existing or Path(word).is_dir()
-    return feedstock is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
+    if feedstock is not None or _OF_CONFIGURATIONS.match(word):
+        return False
+    return any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)

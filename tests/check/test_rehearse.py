@@ -21,7 +21,6 @@ from feedstock_tools.check.rehearsal import (
     rows_to_rehearse,
 )
 from feedstock_tools.cli.checks import rehearse as command
-from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.configurations import configurations_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
@@ -378,13 +377,3 @@ def test_a_cross_build_has_its_compiler_from_the_builder_and_its_host_from_the_t
     assert of(found, "libdemo", "build").platform == "linux-64"
     assert of(found, "libdemo", "build").reason == "no channel has gcc_linux-aarch64"
     assert of(found, "libdemo", "host").platform == "linux-aarch64"
-
-
-def test_a_folder_named_like_a_configuration_is_not_rehearsed_for_it(
-    tmp_path: Path, channel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feedstock = make_feedstock(tmp_path / "demo", recipe())
-    make_feedstock(feedstock / "linux_64_", META)
-    monkeypatch.chdir(feedstock)
-    ended = CliRunner().invoke(command, ["linux_64_", "--channel", str(channel)], standalone_mode=False)
-    assert isinstance(ended.exception, FeedstockError) and "linux_64_" in str(ended.exception)

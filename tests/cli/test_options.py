@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.cli.commands import is_folder
 from maintenance.drawn import COMMANDS, Taken, shared, taken
 from tests.support.paths import ROOT
 
@@ -160,6 +161,16 @@ def test_a_word_is_a_folder_if_it_holds_a_feedstock(tmp_path: Path, monkeypatch:
     (tmp_path / "hello" / "feedstock.yaml").write_text("name: hello\n")
     assert "hello/.ci_support" in chosen("outputs", "hello").replace("\\", "/")
     assert "there is no feedstock in this folder" in chosen("outputs", "hello", "--feedstock", ".")
+
+
+@pytest.mark.parametrize("word", ["linux_64_", "osx_64_cuda11.2", "*cuda*", "hello?"])
+def test_a_word_for_configurations_is_no_folder(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's feedstock may hold another one, which would be built or rehearsed in its place."""
+    (tmp_path / word / "recipe").mkdir(parents=True)
+    (tmp_path / word / "recipe/meta.yaml").write_text("package: {name: other, version: 1}\n")
+    monkeypatch.chdir(tmp_path)
+    assert not is_folder(word, only_existing=False, feedstock=None)
+    assert is_folder(f"./{word}", only_existing=False, feedstock=None)
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "cuda show"])
