@@ -168,7 +168,8 @@ class Terminal(_Display):
         elif isinstance(event, Failed):
             for text in self._hidden:
                 self._write(shown_log(text))
-            self.say(f"-- {event.output} failed: {event.reason}")
+            first, _, _ = event.reason.partition("\n")  # the rest is in the summary that follows
+            self.say(f"-- {event.output} failed: {first}")
         elif isinstance(event, Output):
             self._hidden.clear()
             self._output(event.content)
