@@ -12,6 +12,8 @@ from pathlib import Path
 
 from feedstock_tools.check.linting.conda_forge import Found, leaves_in, rule, words
 from feedstock_tools.check.linting.reading import Reading, items_of
+from feedstock_tools.conditions.recipes import parse
+from feedstock_tools.conditions.tree import Leaf, Name, truth
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.git import address_of
 from feedstock_tools.processes import program_of_the_user
@@ -297,11 +299,17 @@ def _chosen(part: Part) -> Iterator[Part]:
         yield part
     condition = part.members.get("if")
     if condition is not None:
-        branch = "else" if _excludes_macos(condition.text) else "then"
+        read = parse(condition.text, "expression")
+        met = None if read is None else truth(read, _of_macos)
+        branch = "else" if met is False else "then"
         for entry in part.below(branch):
             yield from _chosen(entry.value)
     for item in part.items:
         yield from _chosen(item)
+
+
+def _of_macos(leaf: Leaf) -> bool | None:
+    return {"osx": True, "unix": True, "linux": False, "win": False}.get(leaf.name) if isinstance(leaf, Name) else None
 
 
 def _excludes_macos(condition: str) -> bool:

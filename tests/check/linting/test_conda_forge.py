@@ -186,6 +186,12 @@ FILES = [
     ),
     ("recipe/conda_build_config.yaml", "c_stdlib_version:\n  - '10.13'  # [osx]\n", "macos-variants", (2, 5)),
     ("recipe/conda_build_config.yaml", "MACOSX_SDK_VERSION:\n  - '10.15'  # [osx]\n", "macos-variants", (2, 5)),
+    (
+        "recipe/variants.yaml",
+        "c_stdlib_version:\n  - if: linux or (osx and x86_64)\n    then: '10.9'\n",
+        "macos-variants",
+        (3, 11),
+    ),
     ("recipe/conda_build_config.yaml", "", "empty-variants", (1, 1)),
     ("recipe/variants.yaml", "a: [1]\n", "two-variants", (1, 1)),
     (".github/workflows/mine.yml", "on: push\n", "own-workflow", (1, 1)),
