@@ -16,7 +16,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import chosen_release, pinning_at, readable_pinning
-from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.opening import note_behind_spec, tidy
 from feedstock_tools.cli.printing import say_commands, say_diff, say_result, table_width, write_page
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
@@ -129,6 +129,8 @@ def _feedstocks_compared(
 
     with opened(home, before) as old, nullcontext(home) if after is None else opened(home, after) as new:
         found = compare_feedstocks(old, new, rules=Rules.parse(rules) if rules else None)
+    if after is None:
+        note_behind_spec(home)
     names = Feedstock(home).name, before, after or "the feedstock as it is"
     forms: dict[str, Callable[..., object]] = {
         "json": differences.differences_json,
@@ -268,6 +270,7 @@ def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice)
             raise click.UsageError(f"there is no rule '{rule}'; the rules are {', '.join(RULES)}")
     folder = find_feedstock(feedstock, Path()).folder
     against = readable_pinning(choice.pinning, folder)
+    note_behind_spec(folder)
     if fix:
         _mend(folder, against if isinstance(against, Path) else None)
     ours = lint_feedstock(folder, pinning=against)

@@ -81,6 +81,21 @@ def opened_for_plan(place: Place, engine: str | None = None) -> Iterator[Workspa
         yield workspace.moved(copy, recipe)
 
 
+def behind_spec(feedstock: Path) -> str | None:
+    """Why the recipe is not what the spec says; a feedstock without a spec costs nothing."""
+    if not (feedstock / "feedstock.yaml").is_file():
+        return None
+    from feedstock_tools.feedstock import up_to_date
+
+    return up_to_date.behind_spec(feedstock)
+
+
+def note_behind_spec(feedstock: Path) -> None:
+    """Say so on stderr where a recipe is read that is not what the spec says."""
+    if why := behind_spec(feedstock):
+        say_note(f"note: {why}")
+
+
 def refuse_without_feedstock(folder: Path) -> None:
     """Refuse a folder without a feedstock, before anything is printed about a pinning or a release.
 

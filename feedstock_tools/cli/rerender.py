@@ -20,7 +20,7 @@ from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.fetched import chosen_release, required_pinning, version_of_pinning
-from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
+from feedstock_tools.cli.opening import behind_spec, commit_changes, refuse_without_feedstock, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
@@ -152,7 +152,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     changes = result.changes()
     if modes.show_diff:
         say_diff(changes.diff())
-    report = _report(result, changes, _behind_spec(feedstock))
+    report = _report(result, changes, behind_spec(feedstock))
     if not modes.as_json:
         _say_report(report, err=modes.show_diff, with_jobs=modes.check)
     if not modes.check:
@@ -306,15 +306,6 @@ def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None
     except WorkError as error:
         say_note(f"note: the number in README.md stays as it is: {error}")
         return None
-
-
-def _behind_spec(feedstock: Path) -> str | None:
-    """Why the recipe is not what the spec says; a feedstock without a spec costs nothing."""
-    if not (feedstock / "feedstock.yaml").is_file():
-        return None
-    from feedstock_tools.feedstock.up_to_date import behind_spec
-
-    return behind_spec(feedstock)
 
 
 def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:

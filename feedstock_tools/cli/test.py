@@ -93,5 +93,7 @@ def _packages(targets: Sequence[str], place: options.Place) -> tuple[TestedPacka
     workspace = opened_to_read(place)
     built = built_packages(workspace, workspace.chosen(names))
     if not built:
-        raise InputError(f"nothing has been built for {', '.join(names)}", hint="Build it first: feedstock-tools build")
+        raise InputError(
+            f"nothing has been built for {', '.join(names)}", hint=f"Build it first: feedstock-tools build {names[0]}"
+        )
     return (*from_files, *built)

@@ -48,7 +48,9 @@ def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contai
 def _head(project: Project, self_contained: bool) -> Iterator[str]:
     yield "# `feedstock-tools generate` makes the recipe from this file; `generate --schema` prints all its keys."
     yield f"name: {project.name}"
-    yield f"version: {quoted(project.version or '0.1.0')}" + ("" if project.version else "  # the project names none")
+    yield f"version: {quoted(project.version or '0.1.0')}" + (
+        "" if project.version else "  # the project has none that can be read"
+    )
     if self_contained:
         yield "# With the versions that feedstock-tools knows; `conda-forge` follows the pinning of the day."
         yield "pinning: self-contained"
@@ -261,6 +263,9 @@ def _script(project: Project) -> Iterator[str]:
     values = [f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment]
     if values:
         yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
+    if project.asked:
+        names = ", ".join(project.asked)
+        yield f"    # Its setup.py reads {names}: `environment` sets what GPU builds need of these."
     if project.force_build:
         yield "    # Without it, setup.py takes a wheel that the project built, where it finds one."
         values += [f'{name}: "TRUE"' for name in project.force_build]

@@ -126,8 +126,9 @@ class Project:
     CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and turn
     CUDA on. `headers_alone`: CMake installs headers and no library. `packages` are those that its build looks for, as
     its files name them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
-    `environment` are variables that turn CUDA on in its setup.py, `force_build` those that make it compile at all.
-    `runs_cmake`, `packs_libraries`: as `SetupScript` has them. `fetches`: it may fetch files as it builds.
+    `environment` are variables that turn CUDA on in its setup.py, `asked` others that may, `force_build` those that
+    make it compile at all. `runs_cmake`, `packs_libraries`: as `SetupScript` has them. `fetches`: it may fetch files as
+    it builds.
     `unnamed_cython`: its modules in Cython are compiled by what it does not name. `marked_build` and `marked_run` are
     further requirements, each with its marker. `guessed` are packages whose names the mapping of the day `names_of`
     does not have. `license` is None where its files leave several `possible_licenses`.
@@ -159,6 +160,7 @@ class Project:
     possible_licenses: tuple[str, ...] = ()
     for_torch: bool = False
     environment: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     force_build: tuple[str, ...] = ()
     runs_cmake: bool = False
     packs_libraries: bool = False
@@ -262,7 +264,10 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     stated = {normalized(name) for name in _named(requires)}
     requires += [each for each in (*_providers(document), *script.projects) if each not in stated]
     build, marked_build, build_by_address = _requirements(requires, names)
-    version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
+    programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
+    module = _module(folder, name, document, is_program=bool(programs))
+    version = about.get("version") or info["Version"] or _version_beside(folder, document, module)
+    summary = about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
     run, marked_run, run_by_address = _requirements(needed, names)
     python = about.get("requires-python") or info["Requires-Python"]
@@ -275,7 +280,6 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         languages = ("c",)
     stated_license = _stated_license(about, info) or _license_of_crate(folder)
     licenses = (stated_license,) if stated_license else licenses_of_text(folder)
-    programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
     return Project(
         kind="python",
         name=_package_name(name),
@@ -292,6 +296,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         kernels=cmake.kernels if cmake else "cuda" in languages,
         for_torch=script.for_torch,
         environment=script.switches if "cuda" in script.languages else (),
+        asked=script.asked if "cuda" in script.languages else (),
         force_build=script.force_build,
         runs_cmake=script.runs_cmake,
         packs_libraries=script.packs_libraries,
@@ -309,7 +314,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
         guessed=tuple(names.package(each) for each in _named(requires, needed) if names.is_guess(each)),
         names_of=names.date,
-        module=_module(folder, name, document, is_program=bool(programs)),
+        module=module,
         python=re.sub(r"\s", "", _line(python) or "") or None,
     )
 
@@ -564,6 +569,33 @@ def _module(folder: Path, name: str, document: Mapping[str, Any], *, is_program:
         return top
     by_name = None if is_program else usual
     return named[0] if named else others[0] if len(others) == 1 and not is_program else by_name
+
+
+_A_VERSION = re.compile(r"[0-9][A-Za-z0-9.!+]{0,60}")
+_ASSIGNED = re.compile(r"""^__version__\s*(?::\s*str\s*)?=\s*["']([^"'\n]+)["']""", re.MULTILINE)
+
+
+def _version_beside(folder: Path, document: Mapping[str, Any], module: str | None) -> str | None:
+    """The version in a file of a project: one that its settings name, its Cargo.toml, or a module's `__version__`."""
+    tools = document.get("tool", {})
+    files = _below(tools, "setuptools", "dynamic", "version", "file")
+    for name in [files] if isinstance(files, str) else files if _is_list_of_strings(files) else []:
+        if is_below(folder / name, folder) and is_file(folder / name):
+            return _as_version(read_text(folder / name, _LARGEST, within=folder).strip())
+    if is_file(cargo := folder / "Cargo.toml") and (found := _below(_toml(cargo, folder), "package", "version")):
+        return _as_version(found)
+    named = _below(tools, "hatch", "version", "path")
+    places = [f"{top}{module}/{file}" for top in ("", "src/", "python/") for file in ("__init__.py", "_version.py")]
+    for name in [*([named] if isinstance(named, str) else []), *(places if module else [])]:
+        if is_below(folder / name, folder) and is_file(folder / name):
+            match = _ASSIGNED.search(read_text(folder / name, _LARGEST, within=folder))
+            if match and _as_version(match[1]):
+                return match[1]
+    return None
+
+
+def _as_version(text: object) -> str | None:
+    return text if isinstance(text, str) and _A_VERSION.fullmatch(text) else None
 
 
 #: Names of packages that serve a project itself.

@@ -30,6 +30,8 @@ _EXTENSIONS = {
 _OF_TORCH = frozenset({"CppExtension", "CUDAExtension", "BuildExtension"})
 #: Ways of a setup.py to ask whether the machine has a CUDA compiler: GPU builds must not depend on the answer.
 _SWITCHES = ("FORCE_CUDA", "USE_CUDA", "WITH_CUDA", "BUILD_CUDA")
+#: Variables with CUDA in their names that say where it is, and not whether to build with it.
+_NO_SWITCH = re.compile(r"CUDA_(HOME|PATH|ROOT|INCLUDE\w*|LIB\w*|VISIBLE_DEVICES|VERSION)|\w*ARCH\w*|.*[^A-Z0-9_].*")
 #: Variables without which some take a wheel that their project built: `FLASH_ATTENTION_FORCE_BUILD`.
 _FORCE_BUILD = re.compile(r"[A-Z0-9_]{1,60}_FORCE_BUILD")
 #: What tells that a setup.py packs libraries which it makes in a way of its own.
@@ -58,6 +60,7 @@ class SetupScript:
         for_torch: whether its extensions are compiled against PyTorch.
         only_gpu: whether it compiles CUDA code under no condition.
         switches: the environment variables that turn CUDA on.
+        asked: others with CUDA in their names, which may do so.
         force_build: those without which it takes a wheel that its project built.
         runs_cmake: whether it calls CMake.
         packs_libraries: whether it packs libraries and names no extension.
@@ -71,6 +74,7 @@ class SetupScript:
     for_torch: bool = False
     only_gpu: bool = False
     switches: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     force_build: tuple[str, ...] = ()
     runs_cmake: bool = False
     packs_libraries: bool = False
@@ -111,6 +115,11 @@ def read_setup_script(path: Path) -> SetupScript:
         for_torch=not named.isdisjoint(_OF_TORCH),
         only_gpu="CUDAExtension" in named and not any(map(_is_conditional, trees)),
         switches=tuple(name for name in _SWITCHES if name in looked_up),
+        asked=tuple(
+            sorted(
+                each for each in looked_up.difference(_SWITCHES) if "CUDA" in each and not _NO_SWITCH.fullmatch(each)
+            )
+        ),
         force_build=tuple(sorted(filter(_FORCE_BUILD.fullmatch, looked_up))),
         runs_cmake="cmake" in texts,
         packs_libraries=packs,

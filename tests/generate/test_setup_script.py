@@ -160,7 +160,7 @@ def test_what_a_build_looks_for_is_named(files: dict[str, str], sought: str, tmp
 def test_what_is_computed_is_left_out(tmp_path: Path) -> None:
     write_files(tmp_path, {"setup.py": "setup(name='a', version=open('v').read(), **more)"})
     assert read_setup_script(tmp_path / "setup.py").arguments == {"name": "a"}
-    assert "version: 0.1.0  # the project names none" in spec_of(tmp_path, {})[0]
+    assert "version: 0.1.0  # the project has none that can be read" in spec_of(tmp_path, {})[0]
 
 
 def test_a_pyproject_with_the_settings_of_tools_alone_hides_no_setup_script(tmp_path: Path) -> None:
@@ -309,3 +309,33 @@ def test_the_module_is_the_one_of_the_name_else_the_only_one(
     files = {f"{package}/__init__.py": "" for package in packages}
     write_files(tmp_path, {"pyproject.toml": "[project]\nname = 'py-waves'\nversion = '1'\n", **files})
     assert read_project(tmp_path).module == module
+
+
+def test_a_variable_that_may_turn_cuda_on_is_named(tmp_path: Path) -> None:
+    text = spec_of(tmp_path, {"setup.py": TORCH.replace("FORCE_CUDA", "RING_CUDA")})[0]
+    assert "    # Its setup.py reads RING_CUDA: `environment` sets what GPU builds need of these.\n" in text
+    places = TORCH.replace('os.getenv("FORCE_CUDA")', 'os.getenv("CUDA_HOME") or os.getenv("TORCH_CUDA_ARCH_LIST")')
+    assert "setup.py reads" not in spec_of(tmp_path, {"setup.py": places})[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        pytest.param(
+            {"pyproject.toml": '[tool.setuptools.dynamic]\nversion = {file = "VERSION"}\n', "VERSION": "2.0.3\n"},
+            "2.0.3",
+            id="a file",
+        ),
+        pytest.param({"Cargo.toml": '[package]\nversion = "0.9.1"\n'}, "0.9.1", id="a crate"),
+        pytest.param({"src/a/__init__.py": '__version__: str = "3.4.5rc1"\n'}, "3.4.5rc1", id="a module"),
+        pytest.param(
+            {"pyproject.toml": '[tool.setuptools.dynamic]\nversion = {file = "../x"}\n'}, "0.1.0", id="outside"
+        ),
+        pytest.param({"a/__init__.py": '__version__ = "x y"\n'}, "0.1.0", id="no version"),
+    ],
+)
+def test_a_version_is_read_where_the_project_has_it(files: dict[str, str], version: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("9.9")
+    setup = {"setup.py": "import re\nsetup(name='a', version=re.search('x', open('a').read())[0])"}
+    text = spec_of(tmp_path / "project", setup | files)[0]
+    assert text.partition("version: ")[2].partition("\n")[0].partition("  #")[0].strip('"') == version

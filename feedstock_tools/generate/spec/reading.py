@@ -24,7 +24,9 @@ from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.nodes import Location, parse_document
 
 _LARGEST_SPEC = 1024 * 1024
-_NO_SPEC = "This is the spec from which the recipe is generated. Write it, or name the folder that contains it."
+_NO_SPEC = (
+    "This is the spec from which the recipe is generated: name the folder with it; `init` writes one for a project."
+)
 
 
 def read_spec(path: Path) -> Spec:
@@ -45,7 +47,7 @@ def read_spec_as_written(path: Path) -> Spec:
     """Like `read_spec`, without looking at the feedstock's stubs of migrations."""
     file = path / SPEC_NAME if path.is_dir() else path
     if not file.exists():
-        hint = _NO_SPEC if path.exists() else nearest(path.name, _folders_with_specs(path.parent), _NO_SPEC)
+        hint = nearest(path.name, _folders_with_specs(path.parent), _NO_SPEC)
         raise InputError("there is no such file", path=file, hint=hint)
     return spec_from_text(read_text(file, _LARGEST_SPEC, within=file.parent), file, file.parent / "recipe")
 
