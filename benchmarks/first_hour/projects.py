@@ -31,11 +31,11 @@ from pathlib import Path
 PROJECTS = {
     "c": """markupsafe psutil wrapt simplejson regex xxhash bitarray zstandard cffi multidict coverage pybase64 ciso8601
         cytoolz crc32c lz4 pycryptodome netifaces setproctitle pyrsistent ephem hiredis backports.zstd mmh3""",
-    "c cython": "frozenlist yarl propcache cymem hdbscan pyfftw bottleneck asyncpg uvloop httptools pysam zfpy",
+    "c cython": "frozenlist yarl propcache hdbscan pyfftw bottleneck asyncpg uvloop httptools pysam zfpy",
     "c meson": "pywavelets",
     "cxx": """ujson greenlet python-rapidjson editdistance annoy fastcluster numexpr fasttext sentencepiece
         contourpy kiwisolver hnswlib pyclipper levenshtein rapidfuzz awkward-cpp boost-histogram iminuit ml-dtypes
-        finufft ducc0 spglib murmurhash preshed pyopencl symengine manifold3d pikepdf
+        finufft ducc0 spglib murmurhash preshed cymem pyopencl symengine manifold3d pikepdf
         scikit-learn""",
     "cuda": """torch-scatter torch-sparse torch-cluster torch-spline-conv flash-attn causal-conv1d mamba-ssm gsplat
         llama-cpp-python""",
