@@ -23,8 +23,8 @@ def _scripts(script: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("template", "unix", "windows"),
     [
-        ("cmake", "cmake -S sub/dir -B build", "cmake -S sub\\dir -B build"),
-        ("meson", "build sub/dir", "build sub\\dir"),
+        ("cmake", "cmake -S sub/dir -B build-conda", "cmake -S sub\\dir -B build-conda"),
+        ("meson", "build-conda sub/dir", "build-conda sub\\dir"),
         ("bazel", "cd sub/dir\n", "cd sub\\dir "),
         ("pip", "pip install ./sub/dir ", "pip install .\\sub\\dir "),
         ("setuptools", "pip install ./sub/dir ", "pip install .\\sub\\dir "),

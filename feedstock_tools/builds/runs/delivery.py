@@ -314,10 +314,11 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
     missing = lacking(promised, codes_of_files)
     if missing and (codes_of_files or wanted):
         present = architecture_names(code for codes in codes_of_files.values() for code in codes)
+        what = "the build script passes on all of them" if codes_of_files else "the project was told to use CUDA"
         raise WorkError(
             f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
             hint=f"In it, for CUDA {cuda}: {', '.join(present) or 'no GPU code at all'}."
-            " Check that the build script passes on all of them. `kernels: false` leaves an output unchecked.",
+            f" Check that {what}. `kernels: false` leaves an output unchecked.",
         )
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
 _FETCHED = re.compile(r"Failed to fetch from (\S+?):? ")
+#: What the engine says of any request that gets no answer.
+_NO_CAUSE = "Request failed after"
 #: How long an address has for its answer, in seconds.
 _ANSWERS = 5.0
 
@@ -73,17 +75,20 @@ def explain_solve(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> 
 
 
 def explain_fetch(log: Iterable[str]) -> str | None:
-    """The last address in a log that could not be fetched, with the reason if it does not answer now either."""
+    """The last address in a log that could not be fetched; where the log does not say why, what it answers now."""
     from feedstock_tools.channel.http import NoAnswerError, ask
 
-    found = [match[1] for text in log for match in _FETCHED.finditer(text)]
+    found = [(match[1], _NO_CAUSE in text) for text in log for match in _FETCHED.finditer(text)]
     if not found:
         return None
+    address, unclear = found[-1]
+    if not unclear:
+        return f"{address} cannot be fetched"
     try:
-        status = ask(found[-1], seconds=_ANSWERS, method="HEAD").status
+        status = ask(address, seconds=_ANSWERS, method="HEAD").status
     except NoAnswerError as error:
-        return f"{found[-1]} cannot be fetched: {error}"
-    return f"{found[-1]} cannot be fetched: it answers " + (f"with HTTP status {status}" if status >= 400 else "now")
+        return f"{address} cannot be fetched: {error}"
+    return f"{address} cannot be fetched: it answers " + (f"with HTTP status {status}" if status >= 400 else "now")
 
 
 def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> str | None:

@@ -96,7 +96,8 @@ def note_on_script(
             told = (_HOST_COMPILER,) if toolkit.whole else _DEVICE_CODE
             return toolkit.limit if any(text in line for line in log for text in told) else None
     whole = int(cuda.partition(".")[0]) >= _WHOLE_NVCC
-    brought = "a CUDA compiler, which needs a g++" if whole else "the CUDA runtime, and a compiler of device code"
+    of_device = "the CUDA runtime and a compiler of device code, which serves neither CMake nor PyTorch"
+    brought = "a CUDA compiler, which needs a g++" if whole else of_device
     return f"without conda-forge, `feedstock-tools cuda fetch {cuda}` brings {brought}"
 
 

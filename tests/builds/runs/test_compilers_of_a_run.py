@@ -84,27 +84,29 @@ def build(feedstock: Path, *words: str, pip: str = QUICK_PIP) -> CompletedProces
     return run(command, feedstock, without_compilers(feedstock.parent))
 
 
-REASON = f"there is no C compiler for {OTHER} on PATH"
+REASON = "-linux-gnu-gcc links no program"
 
 
 def test_all_leaves_out_what_nothing_here_compiles_with_the_reason(two_platforms: Path) -> None:
     ran = build(two_platforms, "--all", pip="")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     left_out, begun = (
-        ran.stdout.index(f"Left out: {ARM}cpu cannot be built here: {REASON}"),
+        ran.stdout.index(f"Left out: {ARM}cpu cannot be built here: "),
         ran.stdout.index("building"),
     )
     assert left_out < begun, "it says so before anything starts"
+    assert f"{REASON}, and pip cannot fetch zig" in ran.stdout
     assert "the package index cannot be reached" in ran.stdout
     assert list(two_platforms.glob(f"build_artifacts/*/{HERE.subdir}/two-platforms-*.conda"))
     ran = build(two_platforms, "--all", "--json")
-    assert json.loads(ran.stdout)["left_out"][ARM].startswith(REASON)
+    assert json.loads(ran.stdout)["left_out"][ARM].partition(",")[0].endswith(REASON)
 
 
 def test_a_name_that_nothing_here_compiles_is_an_error_before_anything_starts(two_platforms: Path) -> None:
     ran = build(two_platforms, "--all", ARM)
     assert ran.returncode == 2
-    assert f"error: {ARM}cpu cannot be built here: {REASON}" in ran.stderr
+    assert f"error: {ARM}cpu cannot be built here: " in ran.stderr
+    assert REASON in ran.stderr
     assert "building" not in ran.stdout
     assert not list(two_platforms.rglob("*.conda"))
 
@@ -116,7 +118,8 @@ def test_all_that_nothing_here_compiles_is_an_error(two_platforms: Path) -> None
 
 def test_debug_of_what_nothing_here_compiles_is_an_error(two_platforms: Path) -> None:
     ran = build(two_platforms, "--debug", ARM)
-    assert (ran.returncode, f"error: {ARM}cpu cannot be built here: {REASON}" in ran.stderr) == (2, True), ran.stderr
+    assert (ran.returncode, f"error: {ARM}cpu cannot be built here: " in ran.stderr) == (2, True), ran.stderr
+    assert REASON in ran.stderr
 
 
 def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

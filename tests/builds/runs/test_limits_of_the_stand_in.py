@@ -44,7 +44,7 @@ def test_a_build_without_a_cuda_compiler_names_the_command_that_fetches_one(tmp_
     build = command.tool("build", "--feedstock", "demo", "linux_64_cuda12.9", "--channel", "stand-in")
     run = command.run(build, tmp_path, environment)
     assert run.returncode == 1
-    assert "`feedstock-tools cuda fetch 12.9` brings the CUDA runtime, and a compiler of device code" in run.stdout
+    assert "`feedstock-tools cuda fetch 12.9` brings the CUDA runtime and a compiler of device code" in run.stdout
 
 
 @needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")

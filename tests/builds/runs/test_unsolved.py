@@ -33,4 +33,6 @@ def test_a_failed_download_names_its_address_and_the_cause() -> None:
     with serving(failing(403)) as address:
         why = explain_fetch([log(unknown), log(f"{address}/x.tar.bz2")])
     assert why == f"{address}/x.tar.bz2 cannot be fetched: it answers with HTTP status 403"
+    broken = "Failed to fetch from https://example.org/x: Failed to download from URL: error decoding response body"
+    assert explain_fetch([broken]) == "https://example.org/x cannot be fetched"
     assert explain_fetch(["Starting"]) is None

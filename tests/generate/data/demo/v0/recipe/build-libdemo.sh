@@ -8,10 +8,10 @@ if [[ "${cuda_compiler_version}" != "None" ]]; then
 fi
 
 # shellcheck disable=SC2086  # CMAKE_ARGS is a list of words
-cmake -S . -B build -G Ninja ${CMAKE_ARGS:-} \
+cmake -S . -B build-conda -G Ninja ${CMAKE_ARGS:-} \
     -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX="${PREFIX}" \
     -DCMAKE_INSTALL_LIBDIR=lib \
     -DBUILD_SHARED_LIBS=ON
-cmake --build build --parallel "${CPU_COUNT:-1}"
-cmake --install build
+cmake --build build-conda --parallel "${CPU_COUNT:-1}"
+cmake --install build-conda

@@ -2,9 +2,9 @@
 @echo on
 if not "%cuda_compiler_version%"=="None" call "%RECIPE_DIR%\arch.bat" || exit /b 1
 if not "%cuda_compiler_version%"=="None" set "CMAKE_ARGS=%CMAKE_ARGS% -DCMAKE_CUDA_ARCHITECTURES=%ARCHITECTURES%"
-cmake -S . -B build -G Ninja %CMAKE_ARGS% ^
+cmake -S . -B build-conda -G Ninja %CMAKE_ARGS% ^
     -DCMAKE_BUILD_TYPE=Release ^
     -DCMAKE_INSTALL_PREFIX="%LIBRARY_PREFIX%" ^
     -DBUILD_SHARED_LIBS=ON || exit /b 1
-cmake --build build --parallel %CPU_COUNT% || exit /b 1
-cmake --install build || exit /b 1
+cmake --build build-conda --parallel %CPU_COUNT% || exit /b 1
+cmake --install build-conda || exit /b 1
