@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -150,3 +151,20 @@ def test_a_variable_reaches_the_scripts_of_the_builds_that_its_condition_names()
         script = texts[PurePosixPath("recipe/build-libdemo.sh")]
         assert '[[ -n "${FORCE_CUDA:-}" ]] || unset FORCE_CUDA' in script
         assert "unset MODE" not in script
+
+
+def test_what_an_earlier_build_left_in_a_folder_of_sources_is_not_packed(tmp_path: Path) -> None:
+    made = REVIEWED.replace(SCRIPT, "{template: setuptools, folder: sub/dir}")
+    assert "rm -rf" not in render(spec_from_text(made))[PurePosixPath("recipe/build-libdemo.sh")]
+    local = made + "sources: [{path: ../src}]\n"
+    texts = render(spec_from_text(local))
+    line = "rm -rf sub/dir/build/{lib,lib.*,temp.*,bdist.*}\n"
+    assert line in texts[PurePosixPath("recipe/build-libdemo.sh")]
+    assert "in (sub\\dir\\build\\lib sub\\dir\\build\\lib.* " in texts[PurePosixPath("recipe/build-libdemo.bat")]
+    left = ["build/lib.linux-x86_64-cpython-311/a.so", "build/lib/gone.py", "build/temp.linux/a.o", "build/own/kept.py"]
+    for name in left:
+        path = tmp_path / "sub" / "dir" / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
+    assert [path.name for path in tmp_path.rglob("*.*") if path.is_file()] == ["kept.py"]

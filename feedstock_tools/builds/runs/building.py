@@ -227,12 +227,14 @@ def _explained(build: RowBuild, event: Failed) -> str:
 
 
 def _with_note(build: RowBuild, event: Failed) -> str:
-    """A script's failure: its errors, and what its channels may have lacked or why its output cannot be tested.
+    """A failure of a script or test: its errors, and what its channels may have lacked or why it cannot be tested.
 
     A download that failed: its address, and why, where the engine names none.
     """
     from feedstock_tools.builds.runs.unsolved import explain_fetch, named_in
 
+    if event.during == "tests":
+        return "\n".join([event.reason, *errors_in(build.printed)])
     if event.during != "script":
         unnamed = event.during == "engine" and "://" not in event.reason
         why = explain_fetch(build.log_of_output) if unnamed else None

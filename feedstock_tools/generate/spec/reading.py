@@ -103,7 +103,7 @@ def _with_patches(spec: Spec, recipe: Path) -> Spec:
 
 
 #: Endings of archives, which a release may make after the recipe.
-_ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar", ".zip", ".7z", ".whl", ".conda")
+ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar", ".zip", ".7z", ".whl", ".conda")
 _MOST_NAMES = 6
 
 
@@ -126,7 +126,7 @@ def require_local_sources(spec: Spec, file: Path) -> None:
 def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:
     local = {at: local_path(source, spec, recipe) for at, source in enumerate(spec.sources) if source.path}
     for at, path in local.items():
-        if not path.exists() and not path.name.endswith(_ARCHIVES):
+        if not path.exists() and not path.name.endswith(ARCHIVES):
             hint = f"Paths are relative to the folder recipe: {path} does not exist."
             yield Finding(("sources", at, "path"), f"there is no folder {spec.sources[at].path}", hint)
     if len(local) < len(spec.sources) or not all(path.is_dir() for path in local.values()):

@@ -18,6 +18,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.checks import output_names
 from feedstock_tools.generate.spec.content import ARCHITECTURE
 from feedstock_tools.generate.spec.model import Script, Spec
+from feedstock_tools.generate.spec.reading import ARCHIVES
 from feedstock_tools.generate.texts.resolved import architectures_by_version, known_cuda_versions, named_script
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
@@ -213,6 +214,7 @@ def _view(spec: Spec, script: Script) -> dict[str, Any]:
         "cmake_options": shlex.quote(f"-Ccmake.args={';'.join(script.options)}"),
         "cmake_options_bat": f'"-Ccmake.args={";".join(script.options)}"',
         "cuda_options": " ".join(script.cuda_options) if spec.cuda else "",
+        "in_place": any(source.path and not source.path.endswith(ARCHIVES) for source in spec.sources),
         "folder": script.folder,
         "folder_bat": script.folder.replace("/", "\\"),
         "architectures": asks.file if asks else None,

