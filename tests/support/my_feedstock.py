@@ -34,8 +34,14 @@ def make_feedstock(folder: Path) -> Path:
     shutil.copytree(FIXTURE / "pinning", folder / "pinning")
     recipe = feedstock / "recipe" / "meta.yaml"
     recipe.write_text(recipe.read_text().replace(ADDRESS, f"{folder.as_uri()}/"))
-    git = ["git", "-C", str(feedstock), "-c", "user.name=anna", "-c", "user.email=anna@example.org"]
-    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "1.2.0"]):
+    git = ["git", "-C", str(feedstock)]
+    for words in (
+        ["init", "--quiet", "--initial-branch=main"],
+        ["config", "user.name", "anna"],
+        ["config", "user.email", "anna@example.org"],
+        ["add", "--all"],
+        ["commit", "--quiet", "-m", "1.2.0"],
+    ):
         subprocess.run([*git, *words], check=True)
     return feedstock
 
