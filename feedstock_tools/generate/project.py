@@ -240,6 +240,22 @@ def _name_of_cmake(lists: CMakeLists) -> str:
     return name
 
 
+def _checked_name(folder: Path, about: Mapping[str, Any], name: object) -> str:
+    """The name of a Python project.
+
+    Raises:
+        InputError: it has none, or one that no project can have.
+    """
+    path = folder / "pyproject.toml"
+    if not name:
+        raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+        hint = "It must begin with a letter or a digit; '-', '_' and '.' can be in it, too."
+        place = path if "name" in about else folder / "PKG-INFO"
+        raise InputError(f"{str(name)[:100]!r} is not a project's name", path=place, hint=hint)
+    return name
+
+
 def _python_project(folder: Path, names: PackageNames) -> Project:
     path = folder / "pyproject.toml"
     document = _toml(path, folder) if is_file(path) else {}
@@ -251,14 +267,9 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     script = read_setup_script(setup_path) if is_file(setup_path) else SetupScript()
     if not about:
         about = _about_of(script)
-    name = about.get("name") or info["Name"] or (folder.resolve().name if script.arguments else None)
-    if not name:
-        raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
-    if not re.fullmatch(_NAME, name):
-        hint = "It must begin with a letter or a digit; '-', '_' and '.' can be in it, too."
-        raise InputError(
-            f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
-        )
+    name = _checked_name(
+        folder, about, about.get("name") or info["Name"] or (script.arguments and folder.resolve().name)
+    )
     system = document.get("build-system", {})
     requires = list(system.get("requires", ["setuptools"]))
     stated = {normalized(name) for name in _named(requires)}
@@ -266,7 +277,8 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     build, marked_build, build_by_address = _requirements(requires, names)
     programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
     module = _module(folder, name, document, is_program=bool(programs))
-    version = about.get("version") or info["Version"] or _version_beside(folder, document, module)
+    crate = _crate(folder)
+    version = about.get("version") or info["Version"] or _version_beside(folder, document, crate, module)
     summary = about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
     run, marked_run, run_by_address = _requirements(needed, names)
@@ -278,7 +290,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     )
     if script.packs_libraries and not languages:
         languages = ("c",)
-    stated_license = _stated_license(about, info) or _license_of_crate(folder)
+    stated_license = _stated_license(about, info) or _license_of_crate(crate)
     licenses = (stated_license,) if stated_license else licenses_of_text(folder)
     return Project(
         kind="python",
@@ -388,10 +400,16 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
-def _license_of_crate(folder: Path) -> str | None:
-    """The SPDX expression of the Rust package beside a Python project."""
+def _crate(folder: Path) -> Mapping[str, Any]:
+    """What the Cargo.toml beside a Python project says of its package; nothing without one."""
     path = folder / "Cargo.toml"
-    stated = _below(_toml(path, folder), "package", "license") if is_file(path) else None
+    package = _below(_toml(path, folder), "package") if is_file(path) else None
+    return package if isinstance(package, dict) else {}
+
+
+def _license_of_crate(crate: Mapping[str, Any]) -> str | None:
+    """The SPDX expression of the Rust package beside a Python project."""
+    stated = crate.get("license")
     return stated if isinstance(stated, str) and license_mistake(stated) is None else None
 
 
@@ -575,15 +593,17 @@ _A_VERSION = re.compile(r"[0-9][A-Za-z0-9.!+]{0,60}")
 _ASSIGNED = re.compile(r"""^__version__\s*(?::\s*str\s*)?=\s*["']([^"'\n]+)["']""", re.MULTILINE)
 
 
-def _version_beside(folder: Path, document: Mapping[str, Any], module: str | None) -> str | None:
+def _version_beside(
+    folder: Path, document: Mapping[str, Any], crate: Mapping[str, Any], module: str | None
+) -> str | None:
     """The version in a file of a project: one that its settings name, its Cargo.toml, or a module's `__version__`."""
     tools = document.get("tool", {})
     files = _below(tools, "setuptools", "dynamic", "version", "file")
     for name in [files] if isinstance(files, str) else files if _is_list_of_strings(files) else []:
         if is_below(folder / name, folder) and is_file(folder / name):
             return _as_version(read_text(folder / name, _LARGEST, within=folder).strip())
-    if is_file(cargo := folder / "Cargo.toml") and (found := _below(_toml(cargo, folder), "package", "version")):
-        return _as_version(found)
+    if "version" in crate:
+        return _as_version(crate["version"])
     named = _below(tools, "hatch", "version", "path")
     places = [f"{top}{module}/{file}" for top in ("", "src/", "python/") for file in ("__init__.py", "_version.py")]
     for name in [*([named] if isinstance(named, str) else []), *(places if module else [])]:
