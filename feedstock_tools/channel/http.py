@@ -148,7 +148,7 @@ def ask(
     method: str = "GET",
     largest: int = _LARGEST,
     take: Callable[[bytes], Any] | None = None,
-    accept: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Reply:
     """Send a request with the credentials for its URL, and follow redirects, credentials only to the same host.
 
@@ -156,7 +156,7 @@ def ask(
         seconds: the time limit for all of it: finding the host, connecting, and reading the whole answer.
         largest: the limit of the answer in bytes.
         take: gets the answer in parts, which is then not in the reply.
-        accept: the header `Accept`.
+        headers: of the request, beside those with credentials.
 
     Raises:
         NoAnswerError: the server cannot be reached, does not answer in time, or answers with too much.
@@ -164,7 +164,8 @@ def ask(
     end = time.monotonic() + seconds
     try:
         host = urlsplit(url).hostname
-        return within(seconds, f"{host} to answer", lambda: _asked(_request(url, method, accept), end, largest, take))
+        request = _request(url, method, headers or {})
+        return within(seconds, f"{host} to answer", lambda: _asked(request, end, largest, take))
     except TimeoutError:
         raise NoAnswerError(f"no answer within {seconds:g} s") from None
     except (OSError, ValueError, HTTPException) as error:
@@ -178,13 +179,12 @@ def _in_words(cause: object) -> str:
     return str(cause) or type(cause).__name__
 
 
-def _request(url: str, method: str, accept: str | None) -> tuple[urllib.request.Request, str | None]:
+def _request(url: str, method: str, headers: Mapping[str, str]) -> tuple[urllib.request.Request, str | None]:
     """The request for a URL, and the credentials for its host."""
     address = address_of(url)
     if urlsplit(address.url).scheme not in ("http", "https"):
         raise ValueError("it is not a URL of the web")
-    headers = {"Accept": accept} if accept else {}
-    request = urllib.request.Request(address.url, method=method, headers=headers)  # noqa: S310 - checked above
+    request = urllib.request.Request(address.url, method=method, headers=dict(headers))  # noqa: S310 - checked above
     if address.authorization:
         request.add_unredirected_header("Authorization", address.authorization)
     return request, address.authorization

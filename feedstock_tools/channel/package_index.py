@@ -88,7 +88,7 @@ def _files(index: str, name: str) -> list[tuple[str, str]] | None:
             return None
         return _of_html((folder / "index.html").read_text(encoding="utf-8", errors="replace"), page)
     try:
-        reply = ask(page, seconds=_SECONDS, largest=_LARGEST_PAGE, accept=_ACCEPT)
+        reply = ask(page, seconds=_SECONDS, largest=_LARGEST_PAGE, headers={"Accept": _ACCEPT})
     except NoAnswerError as error:
         hint = "Name a folder or a git address instead, or look at `pip config list`."
         raise WorkError(f"the package index {without_credentials(index)} cannot be read: {error}", hint=hint) from error

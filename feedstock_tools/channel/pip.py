@@ -16,6 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.changes import require_room
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 
@@ -163,6 +164,7 @@ class Download:
 
     `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch. `options`
     are pip's, such as those for another platform; `interpreter` is the Python that they are for, None for this one.
+    `room` is the space on the disk for them and for what is made of them, if it is known and more than `size`.
     """
 
     requirements: Sequence[str]
@@ -171,6 +173,7 @@ class Download:
     why: str = ""
     options: Sequence[str] = ()
     interpreter: Path | None = None
+    room: int = 0
 
 
 def download_wheels(
@@ -179,10 +182,11 @@ def download_wheels(
     """Fetch wheels into a new folder.
 
     Raises:
-        WorkError: pip is missing or cannot fetch them; the reason is in the message.
+        WorkError: there is no room for them, or pip is missing or cannot fetch them; the reason is in the message.
     """
     title, size = download.what, download.size
     folder.mkdir(parents=True)
+    require_room(folder.parents[1], max(size or 0, download.room), title)  # not in the temporary folder between
     began = time.monotonic()
     with temporary_folder(folder.parent) as temporary:
         listed = temporary / "requirements.txt"

@@ -9,6 +9,7 @@ renaming (milliseconds) leaves some files old and some new; the same work done a
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked_in_place
 from feedstock_tools.files.temporary import new_folder, owned_name, remove, remove_leftovers
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
-from feedstock_tools.wording import named
+from feedstock_tools.wording import named, size_text
 
 _ALL_MAY_RUN = 0o111
 
@@ -315,3 +316,19 @@ def write_whole(path: Path, content: bytes | str, *, hint: str | None = None) ->
     """
     with replacing(path, hint=hint) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def require_room(folder: Path, size: int, what: str) -> None:
+    """Refuse what the disk of a folder has no space for, before anything is written.
+
+    Args:
+        size: the bytes that it needs.
+        what: its name.
+
+    Raises:
+        WorkError: fewer are free.
+    """
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        message = f"{what} needs {size_text(size)} of disk, but only {size_text(free)} are free in {folder}"
+        raise WorkError(message, hint="Free some space, or choose a folder on another disk.")

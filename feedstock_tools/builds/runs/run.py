@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
+from feedstock_tools.files.changes import require_room
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
@@ -180,15 +180,8 @@ def refuse_no_room(artifacts: Artifacts, todo: Sequence[Row]) -> None:
         raise WorkError(_NOT_WRITTEN, path=artifacts.root, hint=_ELSEWHERE) from error
     if not os.access(artifacts.root, os.W_OK):
         raise WorkError(_NOT_WRITTEN, path=artifacts.root, hint=_ELSEWHERE)
-    free = shutil.disk_usage(artifacts.root).free
     for row in todo:
-        disk = row.wanted.needs.disk
-        if disk is not None and disk > free:
-            raise WorkError(
-                f"{row.name} needs {disk >> 20} MiB of disk, but only {free >> 20} MiB are free",
-                path=artifacts.root,
-                hint="Free some space, or choose a folder on another disk with --output-dir.",
-            )
+        require_room(artifacts.root, row.wanted.needs.disk or 0, row.name)
 
 
 def _outcomes(row: Row) -> Iterator[Outcome]:

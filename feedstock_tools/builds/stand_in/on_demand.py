@@ -6,9 +6,11 @@ of this program, its table of frequent names, or a mapping that was fetched (`in
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.builds.stand_in.python import find_pythons
@@ -37,6 +39,8 @@ from feedstock_tools.wording import counted
 ALIAS = "alias"
 _RECORDS = "asked-*.json"
 _HEAD_SECONDS = 30
+#: Bytes of a large wheel, and of the end of one that is asked for; the list of PyTorch's 13,000 files has 1.4 MB.
+_LARGE, _LIST = 10_000_000, 1 << 21
 #: Of a build string for one Python.
 _PYTHON = re.compile(r"py(\d+)h")
 _FILE = re.compile(r"[A-Za-z0-9_.+!]+-[A-Za-z0-9_.+!]+(-[0-9]\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl")
@@ -214,14 +218,16 @@ def _fetch(
     if not missing:
         return
     with ThreadPoolExecutor(8) as pool:
-        size = sum(pool.map(_size_of, [source.url for _, source in missing]))
+        sizes = list(pool.map(_sizes_of, [source.url for _, source in missing]))
     named = [f"{wheel.project} {wheel.release}" for wheel, _ in missing]
     title = (
         ", ".join(named) if len(named) < 4 else f"{', '.join(named[:2])} and {counted(len(named) - 2, 'other wheel')}"
     )
     lines = [f"{wheel.project} @ {source.url} --hash=sha256:{source.sha256}" for wheel, source in missing]
     options = tuple(option for option in download.options if not option.startswith("--target"))
-    whole = replace(download, requirements=lines, what=title, size=size or None, options=options)
+    size, room = sum(packed for packed, _ in sizes), sum(unpacked for _, unpacked in sizes)
+    room += max(packed for packed, _ in sizes)  # wheels are unpacked one after the other
+    whole = replace(download, requirements=lines, what=title, size=size or None, room=room, options=options)
     whole = replace(whole, why="requirements of the recipe that PyPI has")
     fetch_files(whole, [wheel.file for wheel, _ in missing], folder, machine, watch)
 
@@ -244,14 +250,26 @@ def _refuse_changed(found: Iterable[WheelPackage], folder: Path) -> None:
             )
 
 
-def _size_of(url: str) -> int:
-    """The bytes of a wheel; 0 if nothing tells."""
+def _sizes_of(url: str) -> tuple[int, int]:
+    """The bytes of a wheel, and those of its files as far as they are known: of a large one by the list at its end."""
     if urlsplit(url).scheme == "file":
-        with suppress(OSError):
-            return Path(unquote(urlsplit(url).path)).stat().st_size
-    with suppress(NoAnswerError, ValueError):
-        return int(ask(url, seconds=_HEAD_SECONDS, method="HEAD").headers.get("content-length", "0"))
-    return 0
+        with suppress(OSError, zipfile.BadZipFile):
+            path = Path(unquote(urlsplit(url).path))
+            return path.stat().st_size, _unpacked(path)
+        return 0, 0
+    size = 0
+    with suppress(NoAnswerError, ValueError, zipfile.BadZipFile):
+        size = int(ask(url, seconds=_HEAD_SECONDS, method="HEAD").headers.get("content-length", "0"))
+        if size > _LARGE:
+            end = {"Range": f"bytes=-{_LIST}"}
+            return size, _unpacked(io.BytesIO(ask(url, seconds=_HEAD_SECONDS, largest=_LIST, headers=end).content))
+    return size, size
+
+
+def _unpacked(wheel: Path | IO[bytes]) -> int:
+    """The bytes of the files of a wheel, or of the end of one with its list of files."""
+    with zipfile.ZipFile(wheel) as archive:
+        return sum(member.file_size for member in archive.infolist())
 
 
 def _described(chosen: ChosenWheel, platform: Platform, python: str, ties: Ties) -> WheelPackage:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools.builds.stand_in import on_demand
 from feedstock_tools.builds.stand_in.channel import Sources, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, recorded_wheels, requirement, unmet
 from feedstock_tools.channel import pip
@@ -20,6 +23,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.generate.package_names import PackageNames
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs
+from tests.support.serving import Answers, serving
 from tests.support.wheels import write_wheel
 
 HERE = Platform.here()
@@ -122,6 +126,42 @@ def test_wheels_for_a_python_that_this_machine_lacks_are_found_by_old_and_new_na
     write_wheel(tmp_path / "index", "demo-kit", "1.0", {"demo_kit/__init__.py": ""}, tags=f"py3-none-{tag}_x86_64")
     fetch_wheels(["demokit"], LINUX, "3.99", TIES, tmp_path / "kept", _machine(tmp_path / "index"), unwatched)
     assert [each.wheel.version for each in recorded_wheels(tmp_path / "kept")] == ["1.0"]
+
+
+def test_what_a_wheel_takes_on_the_disk_is_known_from_the_list_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "demo.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("noise", os.urandom(1 << 20))
+        made.writestr("zeros", bytes(1 << 22))
+    content = path.read_bytes()
+    asked: list[str] = []
+
+    class Ranges(Answers):
+        def respond(self) -> None:
+            length = self.headers.get("Range", "bytes=-0").removeprefix("bytes=-")
+            asked.append(f"{self.command} {length}")
+            self.answer(content[-int(length) :])
+
+    monkeypatch.setattr(on_demand, "_LARGE", 0)
+    monkeypatch.setattr(on_demand, "_LIST", 1000)
+    with serving(Ranges) as address:
+        assert on_demand._sizes_of(f"{address}/demo.whl") == (len(content), (1 << 20) + (1 << 22))
+    assert asked == ["HEAD 0", "GET 1000"]
+    assert on_demand._sizes_of(path.as_uri()) == (len(content), (1 << 20) + (1 << 22))
+
+
+@on_linux
+def test_wheels_that_do_not_fit_unpacked_are_not_fetched(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = sum(path.stat().st_size for path in index.glob("*.whl"))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=packed // 3))
+    with pytest.raises(WorkError, match=r"demo-kit 2.0, other 0.7 needs .* of disk, but only .* are free in .*kept\n"):
+        fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+    assert not list((tmp_path / "kept").glob("*.whl"))
 
 
 def test_requirements_that_exclude_each_other_are_named(index: Path, tmp_path: Path) -> None:
