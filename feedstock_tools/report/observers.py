@@ -382,14 +382,15 @@ def _encoded(text: str) -> bytes:
 
 def fetching_in_lines(say: Callable[[str], None]) -> Watch:
     """A `Watch` that reports a download in a line at its start and one at its end; a sign of life has the rest."""
-    begun: set[str] = set()
+    begun: set[tuple[str, str]] = set()
 
     def watch(progress: Fetching) -> None:
-        line = _line(progress, first=progress.what not in begun)
-        if progress.stage == "ready" or progress.what not in begun:
+        key = progress.what, progress.stage
+        line = _line(progress, first=key not in begun)
+        if key not in begun:
             say(line)
         stage(line)
-        begun.add(progress.what)
+        begun.add(key)
 
     return watch
 
@@ -399,9 +400,8 @@ def _line(progress: Fetching, *, first: bool) -> str:
     after = f"after {progress.seconds:.0f} s"
     if progress.stage == "ready":
         return f"{progress.what}: ready {after}, and kept for later builds{f'; {progress.why}' if progress.why else ''}"
-    if progress.stage == "unpacking":
-        return f"Unpacking {progress.what} {after}"
+    verb = progress.stage.capitalize()
     if first:
-        return f"Fetching {progress.what}{f' ({size})' if size else ''}{f': {progress.why}' if progress.why else ''}"
+        return f"{verb} {progress.what}{f' ({size})' if size else ''}{f': {progress.why}' if progress.why else ''}"
     fetched = f"{progress.done / 1e6:.0f} MB"
-    return f"Fetching {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"
+    return f"{verb} {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"

@@ -47,6 +47,7 @@ from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
+from feedstock_tools.stages import stage
 from feedstock_tools.versions import minor_of
 
 _NAME = STAND_IN.origin
@@ -128,6 +129,7 @@ def ensure_stand_in_channel(
     fetched = found_tools(sources.tools)
     on_demand = recorded_wheels(sources.tools)
     of_tools = [
+        str(sources.tools and sources.tools.resolve()),  # packages link to the libraries there
         sha256(tools_file().read_bytes()).hexdigest(),
         *sorted(fetched),
         str(make),
@@ -241,7 +243,8 @@ def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) ->
         elif (wheel := contents.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
-            origin = wheel[0].sha256 + (f" {sys.implementation.cache_tag}" if package.name in _COMPILED else "")
+            origin = f"{wheel[0].sha256} {wheel[1].parent.resolve()}"
+            origin += f" {sys.implementation.cache_tag}" if package.name in _COMPILED else ""
             written, its_hash = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:
             files = tuple(_files(package, platform, contents))
@@ -320,6 +323,7 @@ def _linked(
     place = kept / digest(str(STAND_IN_FORMAT), origin, json.dumps(metadata.index_json()))[:16]
     package = place / metadata.subdir / metadata.file_name
     if not package.is_file():
+        stage(f"making the package {metadata.file_name}")
         write_package(place, metadata, files)
     target = channel / metadata.subdir / metadata.file_name
     target.parent.mkdir(parents=True, exist_ok=True)

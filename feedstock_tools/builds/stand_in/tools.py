@@ -11,6 +11,7 @@ from __future__ import annotations
 import configparser
 import importlib.util
 import marshal
+import re
 import shutil
 import struct
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from feedstock_tools.builds.stand_in.python import PLACEHOLDER, UNCHECKED_HASH
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.channel.pip import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import MAKE, Wheel, read_tools
 from feedstock_tools.files.locks import locked
@@ -38,6 +40,12 @@ from {module} import {top}
 
 sys.exit({function}())
 """
+#: The folder of large libraries among the kept wheels, and how the comment on a member of a wheel begins that is there.
+LIBRARIES = "libraries"
+_NOTE = b"feedstock-tools: "
+#: The libraries that are large: of PyTorch with CUDA 63 files, which have 5.2 of its 5.5 GB.
+_LARGE = 1 << 20
+_LIBRARY = re.compile(r"\.(so(\.\d+)*|a)$")
 
 
 def tools_folder(cache: Path) -> Path:
@@ -123,12 +131,52 @@ def fetch_files(
     """
     began = time.monotonic()
     with temporary_folder(folder) as temporary:
-        for path in download_wheels(download, temporary / "wheels", machine, watch):
+        wheels = {path: _large(path) for path in download_wheels(download, temporary / "wheels", machine, watch)}
+        size, done = sum(map(_size, wheels.values())), 0
+        for path, libraries in wheels.items():
+            if libraries:
+                watch(Fetching(download.what, "unpacking", time.monotonic() - began, done, size))
+                _take_apart(path, libraries, folder / LIBRARIES)
+                done += _size(libraries)
             path.rename(folder / path.name)
     absent = [file for file in files if not (folder / file).is_file()]
     if absent:
         raise WorkError(f"pip fetched other files than {listed(absent)}")
     watch(Fetching(download.what, "ready", time.monotonic() - began, download.size or 0, download.size))
+
+
+def _large(wheel: Path) -> dict[str, zipfile.ZipInfo]:
+    """The large libraries of a wheel. Programs are none: they look for their other files where they are themselves."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = {member.filename: member for member in archive.infolist() if member.file_size >= _LARGE}
+        return {name: member for name, member in members.items() if _LIBRARY.search(name)}
+
+
+def _size(members: Mapping[str, zipfile.ZipInfo]) -> int:
+    return sum(member.file_size for member in members.values())
+
+
+def _take_apart(wheel: Path, libraries: Mapping[str, zipfile.ZipInfo], folder: Path) -> None:
+    """Unpack libraries of a wheel into a folder, and leave a note in the place of each.
+
+    Packages link to them there: they are on the disk once, not in a wheel, a package and each feedstock's environments.
+    """
+    folder.mkdir(exist_ok=True)
+    made, part = wheel.with_suffix(".part"), wheel.with_suffix(".library")
+    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+        for member in archive.infolist():
+            if member.filename not in libraries:
+                target.writestr(member, archive.read(member))
+                continue
+            with archive.open(member) as source, part.open("wb") as stream:
+                shutil.copyfileobj(source, stream, 1 << 20)
+            part.chmod(0o555 if member.external_attr >> 16 & 0o111 else 0o444)  # environments share it
+            name = f"{sha256_of(part)[:32]}-{PurePosixPath(member.filename).name}"
+            part.replace(folder / name)
+            note = zipfile.ZipInfo(member.filename)
+            note.comment = _NOTE + name.encode()
+            target.writestr(note, b"")
+    made.replace(wheel)
 
 
 def _groups(wheels: Sequence[Wheel]) -> list[list[Wheel]]:
@@ -161,7 +209,10 @@ def wheel_files(wheel: Wheel, path: Path) -> Iterator[PackageFile]:
             members = [member for member in archive.infolist() if not member.is_dir()]
             for member in members:
                 place = _taken(wheel, member.filename) if wheel.take else _place(wheel, member.filename)
-                if place is not None:
+                if place is not None and member.comment.startswith(_NOTE):
+                    library = path.parent.resolve() / LIBRARIES / member.comment.removeprefix(_NOTE).decode()
+                    yield PackageFile(place, link=str(library))
+                elif place is not None:
                     executable = bool(member.external_attr >> 16 & 0o111) or place.startswith("bin/")
                     yield _file(place, archive.read(member), executable)
         if wheel.python is not None:

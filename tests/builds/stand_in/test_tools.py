@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -46,7 +48,7 @@ def _zip(path: Path, members: dict[str, str]) -> Path:
     return path
 
 
-def _wheel(index: Path, name: str, members: dict[str, str]) -> Wheel:
+def _wheel(index: Path, name: str, members: Mapping[str, str | bytes]) -> Wheel:
     """A wheel in a folder, with the metadata that pip asks for."""
     path = write_wheel(index, name, "1.0", members)
     content = path.read_bytes()
@@ -180,6 +182,41 @@ def test_python_takes_the_byte_code_of_a_package_without_a_look_at_the_source(tm
     spec.loader.exec_module(demo)
 
     assert (demo.NUMBER, demo.__file__) == (1, str(source))
+
+
+@on_linux
+def test_a_large_library_is_on_the_disk_once_and_packages_link_to_it(tmp_path: Path) -> None:
+    library = bytes(range(256)) * 8192
+    members = {"demo/__init__.py": b"", "demo/lib/libdemo.so.1": library, "demo/bin/program": library}
+    wheel = _wheel(tmp_path / "index", "demo", members)
+    kept = tmp_path / "kept"
+    steps: list[Fetching] = []
+
+    fetch_tools([wheel], kept, _machine(tmp_path / "index"), steps.append)
+
+    files = {file.path: file for file in wheel_files(wheel, kept / wheel.file)}
+    link = files["site-packages/demo/lib/libdemo.so.1"].link
+    assert link is not None
+    assert [str(path) for path in (kept / "libraries").iterdir()] == [link]
+    assert Path(link).read_bytes() == library
+    assert not Path(link).stat().st_mode & 0o222
+    assert files["site-packages/demo/bin/program"].content == library
+    assert (kept / wheel.file).stat().st_size < 2 * len(library)
+    assert [(step.done, step.size) for step in steps if step.stage == "unpacking"] == [(0, len(library))]
+
+
+@on_linux
+def test_wheels_without_room_on_the_disk_are_refused_before_the_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = replace(_wheel(tmp_path / "index", "demo", {"demo.py": ""}), size=3 << 30)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=2 << 30))
+    steps: list[Fetching] = []
+    message = f"demo 1.0 needs 3.00 GiB of disk, but only 2.00 GiB are free in {tmp_path / 'kept'}\n"
+    with pytest.raises(WorkError, match=message):
+        fetch_tools([wheel], tmp_path / "kept", _machine(tmp_path / "index"), steps.append)
+    assert steps == []
 
 
 def test_make_calls_the_make_of_the_machine(tmp_path: Path) -> None:
