@@ -28,6 +28,7 @@ OUTSIDE = (
     "report/observers.py",
     "builds/engines/embedded/debug_worker.py",
     "builds/engines/embedded/emulation.py",
+    "builds/engines/embedded/patchelf.py",
     "builds/engines/embedded/script_output.py",
     "builds/engines/embedded/worker.py",
     "builds/engines/process/program_worker.py",

@@ -51,6 +51,7 @@ class BuildRequest:
         configuration: the name of the row's file in `.ci_support`; `feedstock` is its folder.
         cores: the number of cores for the build, and `memory` its bytes; None for no limit.
         epoch: the time in its packages, in seconds since 1970, which is also the `SOURCE_DATE_EPOCH` of its scripts.
+        for_pip: the machine's settings of pip, and of the user's cache, for what the engine fetches itself.
         guard: enforces these limits on the engine's process, and ends it with its run; the engine attaches it.
     """
 
@@ -74,6 +75,7 @@ class BuildRequest:
     cores: int | None = None
     memory: int | None = None
     epoch: int = DEFAULT_EPOCH
+    for_pip: Mapping[str, str] = field(default_factory=dict)
     guard: Guard = field(default_factory=Guard)
 
     @property
@@ -115,6 +117,7 @@ class BuildRequest:
             "cores": self.cores,
             "memory": self.memory,
             "epoch": self.epoch,
+            "for_pip": dict(self.for_pip),
         }
 
     @classmethod

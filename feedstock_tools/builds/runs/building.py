@@ -55,6 +55,7 @@ _ENDING = re.compile(
     r"|CalledProcessError: Command|returned non-zero exit status|\bError compiling objects|conda_build\.|^\+"
 )
 _MOST_ERRORS = 3
+_OF_PIP = re.compile(r"PIP_|XDG_CACHE_HOME$")
 _LONGEST_ERROR = 300
 Watch = Callable[[Event], None]
 
@@ -131,6 +132,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         cores=share.jobs,
         memory=share.memory,
         epoch=site.epoch,
+        for_pip={name: value for name, value in station.machine.items() if _OF_PIP.match(name)},
         guard=build.guard,
     )
 

