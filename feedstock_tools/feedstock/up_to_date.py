@@ -81,7 +81,7 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None and remembered.is_empty:
         return remembered
-    spec = _read_spec(feedstock)
+    spec = _buildable_spec(feedstock)
     done = update(feedstock, spec)
     _update_twin(feedstock, artifacts, spec)
     _remember(feedstock, artifacts, machine, Updates(edited=done.edited))
@@ -95,7 +95,7 @@ def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, s
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None:
         return remembered
-    spec = _read_spec(feedstock)
+    spec = _buildable_spec(feedstock)
     pending = _pending(feedstock, spec)
     if pending.is_empty or not recipe_to_build(feedstock, artifacts).is_file():
         _update_twin(feedstock, artifacts, spec)  # else it stays as old as the meta.yaml
@@ -196,6 +196,15 @@ def _read_spec(feedstock: Feedstock) -> Spec:
     from feedstock_tools.generate.spec.reading import read_spec
 
     return read_spec(feedstock.folder)
+
+
+def _buildable_spec(feedstock: Feedstock) -> Spec:
+    """The spec, unless each of its builds would fail at its end."""
+    from feedstock_tools.generate.spec.reading import require_licenses
+
+    spec = _read_spec(feedstock)
+    require_licenses(spec, feedstock.spec)
+    return spec
 
 
 def _texts(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPath, str]:

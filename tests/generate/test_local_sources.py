@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.up_to_date import behind_spec, updated_copy
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.up_to_date import behind_spec, outdated, refresh, updated_copy
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec
 
@@ -169,6 +170,18 @@ def test_a_license_file_is_looked_for_in_local_sources(feedstock: Path) -> None:
     assert (mistake.path, mistake.line) == (path, 11)
     assert mistake.message == "the sources have no file LICENCE"
     assert mistake.hint == "Did you mean 'LICENSE'?"
+
+
+def test_builds_are_refused_without_a_license_file_that_a_spec_names(feedstock: Path) -> None:
+    write(feedstock, "library")
+    path = feedstock / "feedstock.yaml"
+    path.write_text(path.read_text().replace("license_file: LICENSE", "license_file: THIRDPARTY.yml"))
+    generate(feedstock).apply()
+    for look in (outdated, refresh):
+        with pytest.raises(InputError, match=r"(?s):11:\d+: the sources have no file THIRDPARTY.yml.*recipe\.$"):
+            look(Feedstock(feedstock), Artifacts(feedstock / "artifacts"), {"HOME": str(feedstock)})
+    (feedstock / "recipe/bundle.sh").write_text("cargo-bundle-licenses --output THIRDPARTY.yml\n")
+    refresh(Feedstock(feedstock), Artifacts(feedstock / "artifacts"), {"HOME": str(feedstock)})
 
 
 def test_the_copy_in_which_plan_looks_ahead_has_sources_that_lie_beside_the_feedstock(feedstock: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
@@ -116,7 +116,27 @@ def require_local_sources(spec: Spec, file: Path) -> None:
     Raises:
         InputError: a folder of sources, or one that a template builds, is missing, is a file, or leaves the sources.
     """
-    found = list(_findings(spec, file.parent / "recipe"))
+    _refuse(_findings(spec, file.parent / "recipe"), file)
+
+
+def require_licenses(spec: Spec, file: Path) -> None:
+    """Check that local sources have the license files of a spec, which builders look for at the end of a build.
+
+    Args:
+        file: as for `require_local_sources`.
+
+    Raises:
+        InputError: one is missing, and no script names it, which might write it.
+    """
+    recipe = file.parent / "recipe"
+    folders = [local_path(source, spec, recipe) for source in spec.sources if source.path]
+    if len(folders) == len(spec.sources) and all(path.is_dir() for path in folders):
+        hint = f"Put the text of the license there, or into {recipe}."
+        _refuse(_missing_licenses(spec, [recipe, *folders], hint), file)
+
+
+def _refuse(findings: Iterable[Finding], file: Path) -> None:
+    found = list(findings)
     if not found:
         return
     document = parse_document(read_text(file, within=file.parent), file)
@@ -131,24 +151,31 @@ def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:
             yield Finding(("sources", at, "path"), f"there is no folder {spec.sources[at].path}", hint)
     if len(local) < len(spec.sources) or not all(path.is_dir() for path in local.values()):
         return  # what the others hold is known only after fetching them
-    yield from _missing_licenses(spec, [recipe, *local.values()])
+    yield from _missing_licenses(spec, [recipe, *local.values()], None)  # without one it has yet to choose a license
     for location, script in _templates(spec):
         problem = _problem([(spec.sources[at], path) for at, path in local.items()], PurePosixPath(script.folder))
         if problem is not None:
             yield Finding(location, *problem)
 
 
-def _missing_licenses(spec: Spec, folders: list[Path]) -> Iterator[Finding]:
-    """The license files that none of the folders has, where one has a file of a similar name."""
+def _missing_licenses(spec: Spec, folders: list[Path], otherwise: str | None) -> Iterator[Finding]:
+    """The license files that none of the folders has and no script names, which might write one.
+
+    Args:
+        otherwise: the hint where no file has a similar name; None to pass over these.
+    """
     owners: list[tuple[Location, tuple[str, ...]]] = [(("about",), spec.about.license_file)]
     owners += [(("outputs", at, "about"), output.about.license_file) for at, output in enumerate(spec.outputs)]
     known = sorted(path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
+    files = [path for path in folders[0].glob("*.*") if path.suffix in (".sh", ".bat") and is_file(path)]
+    named = spec.model_dump_json() + "\n".join(read_text(path, within=folders[0]) for path in files)
     for location, names in owners:
         for name in names:
             if Path(name).name in known or any((folder / name).exists() for folder in folders):
                 continue
-            hint = nearest(name, known, None, cutoff=0.8)  # without one the project has yet to choose a license
-            if hint:
+            if named.count(name) > sum(names.count(name) for _, names in owners):
+                continue
+            if hint := nearest(name, known, otherwise, cutoff=0.8):
                 yield Finding((*location, "license_file"), f"the sources have no file {name}", hint)
 
 
