@@ -26,6 +26,7 @@ from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, place_of
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
+from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.processes import PACKAGES, worker_words
 
 _ASKING_SECONDS = 30
@@ -305,4 +306,6 @@ def _libraries() -> list[Path]:
 def _folders(channels: tuple[str, ...]) -> Iterator[Path]:
     for channel in channels:
         if channel.startswith("file:"):
-            yield Path(unquote(urlsplit(channel).path))
+            folder = Path(unquote(urlsplit(channel).path))
+            # Packages that are made here call programs, and link to libraries, in the cache that their channel is in.
+            yield folder.parents[2] if folder.name == STAND_IN.origin else folder

@@ -95,6 +95,13 @@ def test_only_what_a_build_writes_is_mounted_for_writing(tmp_path: Path) -> None
     assert {str(tmp_path / "feedstock"), str(tmp_path / "channel"), str(ROOT)} <= read
 
 
+def test_what_packages_of_the_stand_in_channel_link_to_is_mounted(tmp_path: Path) -> None:
+    channel = tmp_path / "user" / "stand-in" / "0123456789abcdef" / "stand-in"
+    request = replace(_request(tmp_path), channels=(channel.as_uri(),))
+    mounts = _values(_engine(tmp_path).command(request, "image"), "-v")
+    assert f"{tmp_path / 'user'}:{tmp_path / 'user'}:ro" in {mount.removesuffix(",z") for mount in mounts}
+
+
 def test_fetched_sources_are_found_where_the_caches_of_several_rows_are_shared(tmp_path: Path) -> None:
     """As on a host of a fleet, whose rows have an artifacts folder each with links to caches."""
     request = _request(tmp_path)
