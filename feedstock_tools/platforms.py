@@ -34,6 +34,7 @@ KNOWN_SUBDIRS = (
 _MACHINES = {"x86_64": "64", "amd64": "64", "i686": "32", "i386": "32", "arm64": "arm64", "aarch64": "aarch64"}
 #: What selectors and `recipe.yaml` call an architecture, where that is not as in the subdir.
 _SELECTED = {"64": "x86_64", "32": "x86"}
+_OTHER_SYSTEMS = {"macos": "osx", "darwin": "osx", "windows": "win"}
 _SYSTEMS = {"linux": "linux", "darwin": "osx", "win32": "win"}
 
 
@@ -53,10 +54,16 @@ class Platform:
 
         >>> Platform.parse("osx_arm64").subdir
         'osx-arm64'
+        >>> Platform.parse("linux-arm64")
+        Traceback (most recent call last):
+        feedstock_tools.errors.InputError: 'linux-arm64' is not a platform
+          Did you mean 'linux-aarch64'?
         """
         os, _, arch = text.replace("_", "-", 1).partition("-")
         if f"{os}-{arch}" not in KNOWN_SUBDIRS:
-            raise InputError(f"'{text}' is not a platform", hint=f"Known platforms: {', '.join(KNOWN_SUBDIRS)}.")
+            meant, known = usual_name(text), f"Known platforms: {', '.join(KNOWN_SUBDIRS)}."
+            hint = f"Did you mean '{meant}'?" if meant in KNOWN_SUBDIRS else known
+            raise InputError(f"'{text}' is not a platform", hint=hint)
         return cls(os, arch)
 
     @classmethod
@@ -83,3 +90,16 @@ class Platform:
 
     def __str__(self) -> str:
         return self.subdir
+
+
+def usual_name(text: str) -> str:
+    """A platform with conda's words for its system and architecture.
+
+    >>> usual_name("linux-arm64"), usual_name("macos-aarch64"), usual_name("linux-46")
+    ('linux-aarch64', 'osx-arm64', 'linux-46')
+    """
+    os, _, arch = text.replace("_", "-", 1).partition("-")
+    os, arch = _OTHER_SYSTEMS.get(os, os), _MACHINES.get(arch, arch)
+    if arch in ("aarch64", "arm64"):
+        arch = "aarch64" if os == "linux" else "arm64"
+    return f"{os}-{arch}"

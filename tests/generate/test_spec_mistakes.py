@@ -60,6 +60,8 @@ def test_a_good_spec_is_read() -> None:
     [
         ("version:", "verson:", 2, 1, "unknown key 'verson' in a spec", "Did you mean 'version'?"),
         ("linux-64:", "linux-46:", 4, 3, "'linux-46' is not a platform", "Did you mean 'linux-64'?"),
+        ("linux-64:", "linux-arm64:", 4, 3, "'linux-arm64' is not a platform", "Did you mean 'linux-aarch64'?"),
+        ("linux-64:", "windows-amd64:", 4, 3, "'windows-amd64' is not a platform", "Did you mean 'win-64'?"),
         ("11.2,", "11.9,", 6, 14, "unknown CUDA version 11.9", "Did you mean"),
         ("11.2,", "eleven,", 6, 14, "'eleven' is not a CUDA version such as 11.2", "versions:"),
         ("kind: library", "kind: libary", 12, 11, "'libary' is not one of", "Did you mean 'library'?"),
@@ -228,6 +230,7 @@ REVIEWED = dedent("""\
             "conda-forge has no compiler 'fortran77'",
             "Did you mean 'fortran'?",
         ),
+        ("compiler: c,", 'compiler: "c++",', 11, "conda-forge has no compiler 'c++'", "Did you mean 'cxx'?"),
         ("stdlib: c", "stdlib: cxx", 11, "conda-forge has no stdlib 'cxx'", "Did you mean 'c'?"),
         ("[12.9]", "[12.9, 12.9]", 5, "12.9 is there twice", "Remove one of them."),
         ("[3.12, 3.13]", "[3.12, 3.12]", 4, "3.12 is there twice", "Remove one of them."),

@@ -27,7 +27,7 @@ from feedstock_tools.conditions.spec import ConditionError, parse
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.content import ARCHITECTURE
-from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform, usual_name
 from feedstock_tools.wording import nearest
 
 
@@ -43,7 +43,8 @@ def _check_subdir(text: str) -> str:
     try:
         return Platform.parse(text).subdir
     except InputError as error:
-        raise WordError(error.mistakes[0].message, nearest(text, KNOWN_SUBDIRS, error.mistakes[0].hint)) from None
+        hint = nearest(usual_name(text), KNOWN_SUBDIRS, error.mistakes[0].hint)
+        raise WordError(error.mistakes[0].message, hint) from None
 
 
 def _matching(pattern: str, message: str) -> AfterValidator:

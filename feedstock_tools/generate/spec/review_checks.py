@@ -22,6 +22,7 @@ from feedstock_tools.yaml_reading.nodes import Location
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
 _STDLIBS = ("c", "m2w64_c")
+_OTHER_NAMES = {"c++": "cxx", "cpp": "cxx", "g++": "cxx", "nvcc": "cuda"}
 #: The languages whose compilers conda-forge's linter wants `stdlib('c')` beside.
 _NEED_STDLIB = frozenset({"c", "cxx", "cuda", "fortran", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran"})
 _VERSION = r"[0-9A-Za-z_{}][0-9A-Za-z_.+!*{}-]*"
@@ -120,7 +121,8 @@ def _check_requirements(content: dict[str, Any]) -> Iterator[Finding]:
         for kind, languages in (("compiler", _COMPILERS), ("stdlib", _STDLIBS)):
             language = entry.get(kind)
             if isinstance(language, str) and language not in languages and f"{language}_{kind}" not in own:
-                hint = nearest(language, languages, f"Known languages: {', '.join(languages)}.")
+                meant = _OTHER_NAMES.get(language, language)
+                hint = nearest(meant, languages, f"Known languages: {', '.join(languages)}.")
                 yield Finding((*location, kind), f"conda-forge has no {kind} '{language}'", hint)
 
 
