@@ -37,6 +37,8 @@ _WHEELS = {
     "osx-64": ("4e0b4b9c02b8d0d220e9948010f860b62ff11d96abb39762eca5fa2ef3f7bc97", 104_485_232),
     "osx-arm64": ("09953b6af7f64168b915180a42774f520f92d86ef6331b28e33915c7e1f0bb23", 100_390_379),
 }
+#: Bytes of its files that are unpacked.
+_UNPACKED = 250_000_000
 #: zig's names of the platforms with compilers in the stand-in channel, with the glibc of conda-forge's sysroot.
 _TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
 #: Unlike gcc and clang, zig checks for undefined behaviour where nothing is optimized, with a library of its own that
@@ -128,7 +130,8 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch | None, why: s
     title, began = f"zig {ZIG_VERSION}", time.monotonic()
     with temporary_folder(folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
-        (wheel,) = download_wheels(Download([requirement], title, size, why), temporary / "wheels", machine, watch)
+        download = Download([requirement], title, size, why, room=size + _UNPACKED)
+        (wheel,) = download_wheels(download, temporary / "wheels", machine, watch)
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
                 if number % 100 == 0:

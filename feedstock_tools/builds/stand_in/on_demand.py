@@ -155,14 +155,10 @@ def fetch_wheels(
     Raises:
         WorkError: pip finds none, or cannot fetch them.
     """
-    lacking = [spec for spec in unmet(specs, platform, python) if ties.project(_read(spec)[0])]
+    lacking, record = unfetched(specs, platform, python, ties, folder)
     if not lacking:
         return
-    lines = _lines(lacking, ties)
-    record = folder / _RECORDS.replace("*", digest_of_values([lines, platform.subdir, python, ties.names.date])[:16])
-    before = [each.wheel for each in _recorded(record)]
-    if all((folder / wheel.file).is_file() for wheel in before) and record.is_file():
-        return
+    lines, before = _lines(lacking, ties), [each.wheel for each in _recorded(record)]
     interpreter = (
         next((each.executable for each in find_pythons([python], path=machine.get("PATH"))), None) if python else None
     )
@@ -185,6 +181,17 @@ def fetch_wheels(
             )
     except OSError as error:
         raise WorkError(f"cannot store wheels: {error.strerror or error}", path=folder) from error
+
+
+def unfetched(
+    specs: Sequence[str], platform: Platform, python: str | None, ties: Ties, folder: Path
+) -> tuple[list[str], Path]:
+    """What a row requires of PyPI and has not been fetched, and the file that records what is; see `fetch_wheels`."""
+    lacking = [spec for spec in unmet(specs, platform, python) if ties.project(_read(spec)[0])]
+    asked = [_lines(lacking, ties), platform.subdir, python, ties.names.date]
+    record = folder / _RECORDS.replace("*", digest_of_values(asked)[:16])
+    is_there = record.is_file() and all((folder / each.wheel.file).is_file() for each in _recorded(record))
+    return ([] if is_there else lacking), record
 
 
 def _lines(specs: Iterable[str], ties: Ties) -> list[str]:
@@ -225,10 +232,11 @@ def _fetch(
     )
     lines = [f"{wheel.project} @ {source.url} --hash=sha256:{source.sha256}" for wheel, source in missing]
     options = tuple(option for option in download.options if not option.startswith("--target"))
-    size, room = sum(packed for packed, _ in sizes), sum(unpacked for _, unpacked in sizes)
-    room += max(packed for packed, _ in sizes)  # wheels are unpacked one after the other
+    size, unpacked = (sum(each) for each in zip(*sizes, strict=True))
+    room = unpacked + max(packed for packed, _ in sizes)  # wheels are unpacked one after the other
     whole = replace(download, requirements=lines, what=title, size=size or None, room=room, options=options)
-    whole = replace(whole, why="requirements of the recipe that PyPI has")
+    takes = f", {unpacked / 1e6:.0f} MB on the disk" if unpacked > _LARGE else ""
+    whole = replace(whole, why=f"requirements of the recipe that PyPI has{takes}")
     fetch_files(whole, [wheel.file for wheel, _ in missing], folder, machine, watch)
 
 

@@ -19,12 +19,13 @@ from feedstock_tools.builds.stand_in.compilers import (
     zig_compiles_for,
     zig_folder,
 )
-from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, unmet
+from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, unfetched, unmet
 from feedstock_tools.builds.stand_in.python import find_pythons
 from feedstock_tools.builds.stand_in.toolkits import NVCC, found_toolkits, toolkits_folder
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
 from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
+from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.generate.package_names import kept_names
@@ -113,7 +114,9 @@ def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | No
 
 
 def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
-    """Which compiler builds use on the stand-in channel, and why; and what their nvcc, if it was fetched, cannot do."""
+    """Which compiler builds use on the stand-in channel, and why; what their nvcc, if it was fetched, cannot do; and
+    for which packages wheels are still to be fetched.
+    """
     path, zig = machine.get("PATH"), False
     notes: dict[str, None] = {}
     for platform in dict.fromkeys(demand.platform for demand in demands if _compiles(demand.needs)):
@@ -122,6 +125,12 @@ def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str])
         zig = zig or lacking is not None
         used = f"zig {ZIG_VERSION}: {lacking}" if lacking else compiler_on_path(target, path=path)
         notes[f"Its compiler is {used}."] = None
+    ties, tools = Ties(kept_names(machine)), tools_folder(cache_root(machine))
+    for demand in demands:
+        its_platform = Platform.parse(demand.platform)
+        specs, _ = unfetched((*demand.needs, *demand.runs), its_platform, _minor(demand.python), ties, tools)
+        if specs:
+            notes[f"A build fetches wheels of PyPI for {listed(specs)}, and says their size first."] = None
     needs = {_read_nvcc(spec) for demand in demands for spec in demand.needs}
     for toolkit in found_toolkits(toolkits_folder(machine)):
         if toolkit.version in needs and (zig or not toolkit.whole):

@@ -132,6 +132,13 @@ def test_the_first_lines_name_the_compiler_and_why_that_on_path_is_not_taken(tmp
     assert compiler_notes([_demand("python")], {"HOME": str(tmp_path), "PATH": str(tmp_path)}) == []
 
 
+def test_a_plan_says_what_a_build_fetches(tmp_path: Path) -> None:
+    demands = [_demand("python", "cmake <4", "gxx_linux-64 14.*"), _demand("pytorch", "python")]
+    notes = compiler_notes(demands, {"HOME": str(tmp_path), "PATH": str(tmp_path)})
+    fetched = [note.partition(" of PyPI for ")[2] for note in notes if note.startswith("A build fetches wheels")]
+    assert fetched == ["cmake <4, and says their size first.", "pytorch, and says their size first."]
+
+
 def test_what_a_fetched_nvcc_cannot_do_is_known_before_and_after_a_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

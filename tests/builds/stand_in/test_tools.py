@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools import stages
 from feedstock_tools.builds.stand_in import channel
 from feedstock_tools.builds.stand_in.channel import Sources, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.tools import (
@@ -235,7 +236,11 @@ def test_a_file_that_is_no_wheel_is_work_that_failed(tmp_path: Path) -> None:
 
 
 @on_linux
-def test_a_tool_has_contents_once_its_wheel_is_fetched(root: Path, tmp_path: Path) -> None:
+def test_a_tool_has_contents_once_its_wheel_is_fetched(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(stages, "_show", said.append)
     pip = next(wheel for wheel in read_tools().wheels if wheel.package == "pip")
     folder = tmp_path / "tools"
     without = ensure_stand_in_channel(root, HERE, [], Sources(path="", tools=folder))
@@ -248,6 +253,7 @@ def test_a_tool_has_contents_once_its_wheel_is_fetched(root: Path, tmp_path: Pat
     code = f"site-packages/pip/__pycache__/__init__.{sys.implementation.cache_tag}.pyc"
     documents = read_documents(package, ["info/link.json", "info/about.json", "site-packages/pip/__init__.py", code])
 
+    assert f"making the package {package.name}" in said
     assert without.folder.parent.name != with_pip.folder.parent.name
     assert "pip" in without.empty
     assert "pip" not in with_pip.empty
