@@ -330,5 +330,5 @@ def require_room(folder: Path, size: int, what: str) -> None:
     """
     free = shutil.disk_usage(folder).free
     if size > free:
-        message = f"{what} needs {size_text(size)} of disk, but only {size_text(free)} are free in {folder}"
+        message = f"the disk has no room for {what} ({size_text(size)}): {size_text(free)} are free in {folder}"
         raise WorkError(message, hint="Free some space, or choose a folder on another disk.")

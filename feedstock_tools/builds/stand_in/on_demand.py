@@ -39,7 +39,7 @@ from feedstock_tools.wording import counted
 ALIAS = "alias"
 _RECORDS = "asked-*.json"
 _HEAD_SECONDS = 30
-#: Bytes of a large wheel, and of the end of one that is asked for; the list of PyTorch's 13,000 files has 1.4 MB.
+#: Bytes of a large wheel, and of the end of one, where its list of files is; PyTorch names 13,000 in 1.4 MB.
 _LARGE, _LIST = 10_000_000, 1 << 21
 #: Of a build string for one Python.
 _PYTHON = re.compile(r"py(\d+)h")

@@ -214,7 +214,7 @@ def test_wheels_without_room_on_the_disk_are_refused_before_the_first_byte(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=2 << 30))
     steps: list[Fetching] = []
-    message = f"demo 1.0 needs 3.00 GiB of disk, but only 2.00 GiB are free in {tmp_path / 'kept'}\n"
+    message = rf"the disk has no room for demo 1.0 \(3.00 GiB\): 2.00 GiB are free in {tmp_path / 'kept'}\n"
     with pytest.raises(WorkError, match=message):
         fetch_tools([wheel], tmp_path / "kept", _machine(tmp_path / "index"), steps.append)
     assert steps == []
