@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ class EditGroup(Group):
 
 
 def _refuse_folder(ctx: click.Context, word: str) -> NoReturn:
-    ctx.fail(f"'{word}' is a folder. Edits take the feedstock with its option: --feedstock {word}")
+    ctx.fail(f"'{word}' is a folder. Edits take the feedstock with its option: --feedstock {shlex.quote(word)}")
 
 
 def _finish(steps: Sequence[Step]) -> int:

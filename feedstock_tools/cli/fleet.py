@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -69,9 +70,10 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
     for host in hosts:
         add_host(fleet, host, {"root": root})
     say(f"Made the fleet {name} in {fleet.path}")
-    say(f"  feedstock-tools fleet hub {fleet.for_hub} {hub}")
+    say(f"  feedstock-tools fleet hub {shlex.quote(str(fleet.for_hub))} {hub}")
     for host in fleet.hosts:
-        say(f"  feedstock-tools fleet worker {fleet.for_host(host)}   # on {host}, with a copy of this folder")
+        folder = shlex.quote(str(fleet.for_host(host)))
+        say(f"  feedstock-tools fleet worker {folder}   # on {host}, with a copy of this folder")
 
 
 @fleet.command("join", short_help="Take part in a fleet that another maintainer has made.")
@@ -91,7 +93,7 @@ def join(name: str, hub: str, authority: Path) -> None:
 
     certificate = join_fleet(fleets_root(os.environ) / name, name, hub, authority)
     say(f"Send {certificate} to who has made the fleet. They run:")
-    say(f"  feedstock-tools fleet invite YOUR-NAME {certificate.name} --fleet={name}")
+    say(f"  feedstock-tools fleet invite YOUR-NAME {shlex.quote(certificate.name)} --fleet={name}")
 
 
 @fleet.command("invite", short_help="Let another maintainer build on a fleet.")

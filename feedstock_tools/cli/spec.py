@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -39,7 +40,9 @@ _STALE = {
 @command("init")
 @click.argument("project", required=False)
 @options.output("a folder of the project's name", kind="folder")
-@click.option("--maintainer", metavar="NAME", help="Name on GitHub (default: asked for in a terminal).")
+@click.option(
+    "--maintainer", metavar="NAME", help="Name on GitHub (default: a placeholder; without PROJECT, asked for)."
+)
 @click.option("--self-contained", is_flag=True, help="Write a spec that needs no pinning.")
 @click.option(
     "--names",
@@ -58,20 +61,39 @@ def init(
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import spec_from_text
 
-    source = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
-    name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
+    source = _asked("Folder, git address or PyPI name of the project") if project is None else project
+    if project is None and maintainer is None:
+        maintainer = _asked("Your name on GitHub")
     read, origin, folder = _found(source, output, _names(names))
     path = folder / SPEC_NAME
     if path.exists():
         raise InputError(
             "there is a spec already", path=path, hint="Name another folder with --output, or remove that file."
         )
-    text = first_spec(read, origin, name, self_contained=self_contained)
+    text = first_spec(read, origin, maintainer, self_contained=self_contained)
     spec_from_text(text, path)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)
-    say(f"wrote {path}; next: feedstock-tools generate {folder}")
+    say(f"wrote {path}; next: feedstock-tools generate {shlex.quote(str(folder))}")
     return 0
+
+
+def _asked(question: str) -> str:
+    """The answer of who runs the command.
+
+    Raises:
+        InputError: the input has none.
+    """
+    try:
+        return str(click.prompt(question, err=True))
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            click.echo(err=True)
+            hint = "Give them: feedstock-tools init PROJECT --maintainer NAME"
+            raise InputError(
+                "the project and your name on GitHub are asked for, and the input has ended", hint=hint
+            ) from error
+        raise
 
 
 def _names(requested: str | None) -> PackageNames:
@@ -117,6 +139,11 @@ def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Proje
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import read_project
 
+    what = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
+    if not source.strip():
+        raise InputError("the name of the project is empty", hint=what)
+    if Path(source).is_file():
+        raise InputError("is a file", path=Path(source), hint=f"Name the folder of the project: {Path(source).parent}")
     if Path(source).is_dir():
         project = read_project(Path(source), names)
         folder = output or Path(f"{project.name}-feedstock")
@@ -125,8 +152,7 @@ def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Proje
     if (name := _NAME.fullmatch(source)) is not None:
         return _released(name[1], name[2], output, names)
     if "://" not in source and not source.startswith("git@"):
-        hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
-        raise InputError(f"there is no project '{source}'", hint=hint)
+        raise InputError(f"there is no project '{source}'", hint=what)
     with project_at(source) as (files, commit):
         project = read_project(files, names)
     homepage = source.removesuffix(".git") if source.startswith("http") else None

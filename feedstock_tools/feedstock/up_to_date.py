@@ -11,6 +11,7 @@ the same spec, or without a spec converted from the `meta.yaml`.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -164,7 +165,7 @@ def behind_spec(folder: Path) -> str | None:
     record = folder / GENERATED
     if not record.is_file() or feedstock.spec.stat().st_mtime_ns <= record.stat().st_mtime_ns:
         return None
-    hint = f"run 'feedstock-tools generate {folder}'"
+    hint = f"run: feedstock-tools generate {shlex.quote(str(folder))}"
     try:
         updates = _regenerated(feedstock, _texts(_read_spec(feedstock)))
     except InputError as error:

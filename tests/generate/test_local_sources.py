@@ -135,7 +135,7 @@ def test_a_rerender_says_that_the_recipe_is_not_that_of_the_spec(
     ran = CliRunner().invoke(command, [])
     assert ran.exit_code == 0
     assert (
-        "note: recipe/recipe.yaml is not what feedstock.yaml says now; run 'feedstock-tools generate .'\n" in ran.stderr
+        "note: recipe/recipe.yaml is not what feedstock.yaml says now; run: feedstock-tools generate .\n" in ran.stderr
     )
 
     write(feedstock, "../library")
