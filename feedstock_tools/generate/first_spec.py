@@ -10,7 +10,6 @@ from operator import eq, ge, gt, le, lt, ne
 
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.wording import quoted
-from feedstock_tools.versions import parse_version
 
 #: The file with the licenses of a Rust project's crates.
 _OF_CRATES = "THIRDPARTY.yml"
@@ -29,11 +28,11 @@ class Origin:
     repository: str | None = None
 
 
-def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contained: bool) -> str:
+def first_spec(project: Project, origin: Origin, maintainer: str | None, *, self_contained: bool) -> str:
     """The text of the spec. It generates as it is; what the project does not say has a comment.
 
     Args:
-        maintainer: a name on GitHub.
+        maintainer: a name on GitHub; None if it is not known.
         self_contained: whether it takes its versions from the facts that ship with this program.
     """
     parts = (
@@ -42,7 +41,8 @@ def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contai
         _output(project, self_contained),
         _about(project, origin),
     )
-    return "".join(f"{line}\n" for part in parts for line in part) + f"maintainers: [{quoted(maintainer)}]\n"
+    last = f"maintainers: [{quoted(maintainer)}]" if maintainer else "maintainers: [someone]  # your name on GitHub"
+    return "".join(f"{line}\n" for part in parts for line in part) + f"{last}\n"
 
 
 def _head(project: Project, self_contained: bool) -> Iterator[str]:
@@ -83,9 +83,8 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
 
 def _oldest_python(project: Project, self_contained: bool) -> Iterator[str]:
     """The keys of a package that is built once, with the oldest Python."""
-    oldest = _oldest(project)
+    oldest = _oldest(project, own=self_contained)
     if self_contained:
-        oldest = max(filter(None, (oldest, f"3.{sys.version_info[1]}")), key=parse_version)
         yield "# The Python of this machine, for builds here; conda-forge builds with its oldest."
         yield f"python: [{oldest}]"
     if oldest:
@@ -109,6 +108,9 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
         yield "# No compiled code is seen in the project, so that it is built once, with the oldest Python."
     if project.python is not None:
         yield f"# The project asks for Python {project.python}."
+    if project.abi:
+        yield f"# Its Cargo.toml asks for the stable ABI ({project.abi}), with which a build serves later Pythons too:"
+        yield "# conda-forge has `python-abi3` and `is_abi3` for that, which a spec cannot say."
     yield "outputs:"
     yield f"  - name: {project.name}"
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
@@ -119,7 +121,7 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    noarch: generic"
     yield from _script(project)
     yield from _skip(project)
-    if project.kernels and (project.kind == "cmake" or project.for_torch):
+    if project.kernels:
         yield "    # GPU builds must have code for each architecture."
         yield "    kernels: true"
     yield from _requirements(project, self_contained)
@@ -161,6 +163,8 @@ def _marked(project: Project, pairs: Iterable[tuple[str, str]], *, self_containe
         condition = _condition(project, marker, self_contained=self_contained)
         if condition == "":
             yield quoted(need)
+        elif condition not in (None, "never") and _is_pure(project):
+            yield f"{quoted(need)}  # it needs this with {condition} alone, but the package serves every Python"
         elif condition not in (None, "never"):
             yield f'{{package: "{need}", when: {condition}}}'
 
@@ -189,24 +193,26 @@ _OF_MARKERS = {
 def _condition(project: Project, marker: str, *, self_contained: bool) -> str | None:
     """A marker as a condition of a spec: "" where it holds for all Pythons, "never", and None where it cannot be said.
 
+    A package that is built once can have conditions on Python alone, which are left out.
+
     >>> project = Project("python", "a", "1", None, None, None, (), ("c",))
     >>> _condition(project, "python_version < '3.12' and sys_platform == 'win32'", self_contained=False)
     'python < 3.12 and win'
     >>> _condition(project, "extra == 'x'", self_contained=False)
     'never'
     """
-    oldest = int((_oldest(project) or f"3.{_OLDEST}").partition(".")[2])
+    is_once = _is_pure(project)
+    oldest = int((_oldest(project, own=self_contained and is_once) or f"3.{_OLDEST}").partition(".")[2])
     pythons = range(max(oldest, _OWN[0]), _OWN[-1] + 1) if self_contained else range(oldest, _NEWEST + 1)
     said = []
     for part in marker.split(" and "):
         found = _COMPARISON.fullmatch(part.strip("() \t"))
-        said.append(
-            _compared(range(oldest, _ENDLESS) if _is_pure(project) else pythons, *found.groups()) if found else None
-        )
+        said.append(_compared(range(oldest, _ENDLESS) if is_once else pythons, *found.groups()) if found else None)
     if "never" in said:
         return "never"
-    joined = " and ".join(each for each in said if each)
-    return None if None in said or (joined and _is_pure(project)) else joined
+    conditions = [each for each in said if each]
+    differs = any(not each.startswith("python ") for each in conditions)
+    return None if None in said or (differs and is_once) else " and ".join(conditions)
 
 
 _ENDLESS = 1000
@@ -265,7 +271,7 @@ def _script(project: Project) -> Iterator[str]:
         yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
     if project.asked:
         names = ", ".join(project.asked)
-        yield f"    # Its setup.py reads {names}: `environment` sets what GPU builds need of these."
+        yield f"    # Its setup.py reads {names}, which nothing sets: add what GPU builds need to `environment`."
     if project.force_build:
         yield "    # Without it, setup.py takes a wheel that the project built, where it finds one."
         values += [f'{name}: "TRUE"' for name in project.force_build]
@@ -290,10 +296,11 @@ def _skip(project: Project) -> Iterator[str]:
         yield f"    skip: [{', '.join(conditions)}]"
 
 
-def _oldest(project: Project) -> str | None:
-    """The oldest Python that a project runs with, if it is newer than the oldest of conda-forge."""
+def _oldest(project: Project, *, own: bool = False) -> str | None:
+    """The oldest Python of a project's packages, if it is newer than the oldest of conda-forge; `own`: made here."""
     found = re.match(r">=(3\.\d{1,4})(?!\d)", project.python or "")
-    return found[1] if found and int(found[1].partition(".")[2]) > _OLDEST else None
+    minor = max(int(found[1].partition(".")[2]) if found else 0, sys.version_info[1] if own else 0)
+    return f"3.{minor}" if minor > _OLDEST else None
 
 
 def _is_pure(project: Project) -> bool:
@@ -387,6 +394,8 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
     choice = " or ".join(project.possible_licenses)
     hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
+    if project.license_of_crate:
+        yield f"  # Its Cargo.toml says {project.license_of_crate}."
     yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
     files = [
         *map(quoted, project.license_files or ("LICENSE",)),

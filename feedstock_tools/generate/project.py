@@ -131,7 +131,8 @@ class Project:
     it builds.
     `unnamed_cython`: its modules in Cython are compiled by what it does not name. `marked_build` and `marked_run` are
     further requirements, each with its marker. `guessed` are packages whose names the mapping of the day `names_of`
-    does not have. `license` is None where its files leave several `possible_licenses`.
+    does not have. `license` is None where its files leave several `possible_licenses`; `license_of_crate` is that of a
+    Cargo.toml if it is another. `abi` is the oldest Python of the stable ABI that a Rust project asks for: `abi3-py39`.
     """
 
     kind: Literal["cmake", "python"]
@@ -158,6 +159,8 @@ class Project:
     parts: tuple[str, ...] = ()
     by_address: tuple[str, ...] = ()
     possible_licenses: tuple[str, ...] = ()
+    license_of_crate: str | None = None
+    abi: str | None = None
     for_torch: bool = False
     environment: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
@@ -277,7 +280,8 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     build, marked_build, build_by_address = _requirements(requires, names)
     programs = (_package_name(name),) if _below(document, "tool", "maturin", "bindings") == "bin" else ()
     module = _module(folder, name, document, is_program=bool(programs))
-    crate = _crate(folder)
+    cargo = _toml(folder / "Cargo.toml", folder) if is_file(folder / "Cargo.toml") else {}
+    crate = package if isinstance(package := _below(cargo, "package"), dict) else {}
     version = about.get("version") or info["Version"] or _version_beside(folder, document, crate, module)
     summary = about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
@@ -290,22 +294,25 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     )
     if script.packs_libraries and not languages:
         languages = ("c",)
-    stated_license = _stated_license(about, info) or _license_of_crate(crate)
-    licenses = (stated_license,) if stated_license else licenses_of_text(folder)
+    stated_license, of_crate = _stated_license(about, info), _license_of_crate(crate)
+    licenses = (own,) if (own := stated_license or of_crate) else licenses_of_text(folder)
     return Project(
         kind="python",
         name=_package_name(name),
         version=version or None,
         summary=_line(summary),
-        homepage=_labelled(addresses, ("homepage", *_REPOSITORY, *_DOCUMENTATION, *addresses)),
+        homepage=_labelled(addresses, ("homepage", *_REPOSITORY, *_DOCUMENTATION, *addresses))
+        or _line(cmake.homepage if cmake else None),
         repository=_labelled(addresses, _REPOSITORY),
         documentation=_labelled(addresses, _DOCUMENTATION),
         license=licenses[0] if len(licenses) == 1 else None,
         possible_licenses=licenses,
+        license_of_crate=of_crate if stated_license and of_crate != stated_license else None,
+        abi=_stable_abi(cargo),
         license_files=_stated_license_files(folder, about, info) or license_files(folder),
         languages=languages,
         only_gpu=cmake.only_gpu if cmake and not script.runs_cmake else script.only_gpu,
-        kernels=cmake.kernels if cmake else "cuda" in languages,
+        kernels=cmake.kernels if cmake else "cuda" in script.languages,
         for_torch=script.for_torch,
         environment=script.switches if "cuda" in script.languages else (),
         asked=script.asked if "cuda" in script.languages else (),
@@ -400,11 +407,14 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
-def _crate(folder: Path) -> Mapping[str, Any]:
-    """What the Cargo.toml beside a Python project says of its package; nothing without one."""
-    path = folder / "Cargo.toml"
-    package = _below(_toml(path, folder), "package") if is_file(path) else None
-    return package if isinstance(package, dict) else {}
+def _stable_abi(cargo: Mapping[str, Any]) -> str | None:
+    """The feature of pyo3 with which a crate is compiled for the stable ABI: `abi3`, or with a Python `abi3-py39`."""
+    features = _below(cargo, "dependencies", "pyo3", "features")
+    found = [each for each in features if _STABLE_ABI.fullmatch(each)] if _is_list_of_strings(features) else []
+    return max(found, key=len, default=None)
+
+
+_STABLE_ABI = re.compile(r"abi3(-py3\d{1,2})?")
 
 
 def _license_of_crate(crate: Mapping[str, Any]) -> str | None:

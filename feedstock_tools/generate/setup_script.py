@@ -29,7 +29,7 @@ _EXTENSIONS = {
 #: Those that compile against PyTorch.
 _OF_TORCH = frozenset({"CppExtension", "CUDAExtension", "BuildExtension"})
 #: Ways of a setup.py to ask whether the machine has a CUDA compiler: GPU builds must not depend on the answer.
-_SWITCHES = ("FORCE_CUDA", "USE_CUDA", "WITH_CUDA", "BUILD_CUDA")
+_SWITCH = re.compile(r"([A-Z0-9]+_)*(FORCE|USE|WITH|BUILD)_CUDA")
 #: Variables with CUDA in their names that say where it is, and not whether to build with it.
 _NO_SWITCH = re.compile(r"CUDA_(HOME|PATH|ROOT|INCLUDE\w*|LIB\w*|VISIBLE_DEVICES|VERSION)|\w*ARCH\w*|.*[^A-Z0-9_].*")
 #: Variables without which some take a wheel that their project built: `FLASH_ATTENTION_FORCE_BUILD`.
@@ -59,7 +59,7 @@ class SetupScript:
         languages: those that its extensions compile.
         for_torch: whether its extensions are compiled against PyTorch.
         only_gpu: whether it compiles CUDA code under no condition.
-        switches: the environment variables that turn CUDA on.
+        switches: the environment variables that turn CUDA on with the value 1.
         asked: others with CUDA in their names, which may do so.
         force_build: those without which it takes a wheel that its project built.
         runs_cmake: whether it calls CMake.
@@ -100,6 +100,9 @@ def read_setup_script(path: Path) -> SetupScript:
     named = made | {name for name in mentioned if name in _EXTENSIONS.keys() - {"RustExtension"} or name in _OF_TORCH}
     looked_up = {name for each in trees for name in _looked_up(each) if isinstance(name, str)}
     texts = {text for each in trees for text in _texts(each)}
+    others = {name for each in trees for name, value in _compared(each) if value != "1"}
+    cuda = [each for each in sorted(looked_up) if "CUDA" in each and not _NO_SWITCH.fullmatch(each)]
+    switches = [each for each in cuda if _SWITCH.fullmatch(each) and each not in others]
     languages = {language for name in named for language in _EXTENSIONS.get(name, ())}
     languages |= {"cxx" for call in calls if _argument(call, "language") == "c++"}
     packs = not named and (bool(mentioned & _PLATFORM_WHEEL) or any(map(_PACKED.fullmatch, texts)))
@@ -114,12 +117,8 @@ def read_setup_script(path: Path) -> SetupScript:
         languages=tuple(each for each in ("c", "cxx", "cuda", "rust") if each in languages),
         for_torch=not named.isdisjoint(_OF_TORCH),
         only_gpu="CUDAExtension" in named and not any(map(_is_conditional, trees)),
-        switches=tuple(name for name in _SWITCHES if name in looked_up),
-        asked=tuple(
-            sorted(
-                each for each in looked_up.difference(_SWITCHES) if "CUDA" in each and not _NO_SWITCH.fullmatch(each)
-            )
-        ),
+        switches=tuple(switches),
+        asked=tuple(each for each in cuda if each not in switches),
         force_build=tuple(sorted(filter(_FORCE_BUILD.fullmatch, looked_up))),
         runs_cmake="cmake" in texts,
         packs_libraries=packs,
@@ -241,6 +240,13 @@ def _looked_up(tree: ast.AST) -> Iterator[object]:
             found = node.left
         if isinstance(found, ast.Constant):
             yield found.value
+
+
+def _compared(tree: ast.AST) -> Iterator[tuple[object, object]]:
+    """What may name an environment variable, and the text that a condition compares its value with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant):
+            yield from ((name, node.comparators[0].value) for name in _looked_up(node.left))
 
 
 def _is_conditional(tree: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -89,7 +90,7 @@ def test_a_project_of_cmake_with_cuda(tmp_path: Path) -> None:
     assert spec.sources[0].path == "../../project"
 
 
-def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path) -> None:
+def test_a_python_project_with_the_requirements_that_hold_for_some_python(tmp_path: Path) -> None:
     project = write_files(tmp_path / "project", {"pyproject.toml": SETUPTOOLS, "src/py_demo/__init__.py": ""})
     _init(project, "-o", tmp_path / "feedstock")
 
@@ -107,7 +108,8 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
         "setuptools >=64",
         "wheel",
     ]
-    assert [need.package for need in output.requirements.run] == ["python >={python_min}", "numpy >=1.24,<3", "rich"]
+    run = ["python >={python_min}", "numpy >=1.24,<3", "rich", "tomli"]
+    assert [need.package for need in output.requirements.run] == run
     assert spec.about.homepage == "https://example.org/demo"
     assert (
         "          python_version: ${{ python_min }}.*\n"
@@ -135,6 +137,36 @@ def test_without_an_argument_it_asks(tmp_path: Path) -> None:
 
     assert made.exception is None
     assert read_spec(tmp_path / "feedstock").maintainers == ("someone-else",)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "the project and your name on GitHub are asked for, and the input has ended"),
+        (("",), "the name of the project is empty"),
+        (("project/CMakeLists.txt",), "project/CMakeLists.txt: is a file"),
+    ],
+)
+def test_what_names_no_project_is_a_mistake(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE})
+    monkeypatch.chdir(tmp_path)
+    made = _init(*words)
+
+    assert isinstance(made.exception, InputError)
+    assert message in str(made.exception)
+    assert ("project --maintainer" in str(made.exception).lower()) == (not words)
+
+
+def test_the_next_command_can_be_copied_and_a_placeholder_is_named(tmp_path: Path) -> None:
+    project = write_files(tmp_path / "mein Projekt", {"CMakeLists.txt": CMAKE})
+
+    made = _init(project, "-o", tmp_path / "mein füßstock")
+
+    folder = tmp_path / "mein füßstock"
+    assert f"next: feedstock-tools generate {shlex.quote(str(folder))}\n" in made.output
+    assert "maintainers: [someone]  # your name on GitHub\n" in (folder / "feedstock.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -263,6 +295,20 @@ def test_a_project_that_only_links_cuda_has_gpu_builds_without_architectures(
     assert output.script.cuda_options == ("-DCOUNTS_CUDA=ON",)
     assert [need.compiler for need in output.requirements.build if need.compiler] == ["cxx", "cuda"]
     assert [need.package for need in output.requirements.host] == ["cuda-cudart-dev"]
+
+
+def test_a_python_project_that_cmake_builds_has_what_its_cmake_lists_says(tmp_path: Path) -> None:
+    text = (
+        'project(folds VERSION 1.0 LANGUAGES CXX HOMEPAGE_URL "https://example.org/folds")\n'
+        "option(FOLDS_CUDA OFF)\nif(FOLDS_CUDA)\n  enable_language(CUDA)\nendif()\n"
+    )
+    files = {"CMakeLists.txt": text, "LICENSE": MIT, "pyproject.toml": SCIKIT}
+    _init(write_files(tmp_path / "project", files), "-o", tmp_path / "feedstock")
+
+    spec = read_spec(tmp_path / "feedstock")
+
+    assert spec.outputs[0].kernels is True
+    assert spec.about.homepage == "https://example.org/folds"
 
 
 def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path) -> None:

@@ -176,6 +176,33 @@ def test_pure_python_is_built_once(tmp_path: Path) -> None:
     assert run == ["python >={python_min}"]
 
 
+@pytest.mark.parametrize(
+    ("marker", "line"),
+    [
+        (
+            "python_version < '3.12'",
+            "        - b >=1  # it needs this with python < 3.12 alone, but the package serves every Python",
+        ),
+        (
+            "python_version >= '3.12'",
+            "        - b >=1  # it needs this with python >= 3.12 alone, but the package serves every Python",
+        ),
+        ("python_version < '3.10'", None),
+        (
+            "python_version < '3.12' and os_name == 'nt'",
+            "      # Left out: b >=1; python_version < '3.12' and os_name == 'nt'",
+        ),
+    ],
+)
+def test_a_package_that_is_built_once_needs_what_any_python_needs(
+    marker: str, line: str | None, tmp_path: Path
+) -> None:
+    code = f"setup(name='a', install_requires=[\"b>=1; {marker}\"])"
+    text, _, run = spec_of(tmp_path, {"setup.py": code})
+    assert [each for each in text.splitlines() if "b >=1" in each] == ([line] if line else [])
+    assert ("b >=1" in run) == ("- b" in (line or ""))
+
+
 @pytest.mark.parametrize("text", ["print 'old'", "setup(", "(" * 100_000])
 def test_a_setup_script_that_is_not_python_is_an_error_with_its_path(text: str, tmp_path: Path) -> None:
     write_files(tmp_path, {"setup.py": text})
@@ -193,6 +220,16 @@ def test_a_rust_project_bundles_the_licenses_of_its_crates(tmp_path: Path) -> No
         "        - compiler: rust",
         "        - cargo-bundle-licenses",
     ]
+
+
+def test_what_a_cargo_toml_says_otherwise_is_a_comment(tmp_path: Path) -> None:
+    toml = "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'a'\nlicense = 'MIT'\n"
+    cargo = (
+        "[package]\nversion = '1.0'\nlicense = 'MIT OR Apache-2.0'\n[dependencies]\npyo3 = {features = ['abi3-py39']}\n"
+    )
+    text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "Cargo.toml": cargo, "src/lib.rs": "", "LICENSE": ""})
+    assert "  # Its Cargo.toml says MIT OR Apache-2.0.\n  license: MIT\n" in text
+    assert "# Its Cargo.toml asks for the stable ABI (abi3-py39)" in text
 
 
 def test_sources_in_fortran_need_its_compiler(tmp_path: Path) -> None:
@@ -313,9 +350,23 @@ def test_the_module_is_the_one_of_the_name_else_the_only_one(
 
 def test_a_variable_that_may_turn_cuda_on_is_named(tmp_path: Path) -> None:
     text = spec_of(tmp_path, {"setup.py": TORCH.replace("FORCE_CUDA", "RING_CUDA")})[0]
-    assert "    # Its setup.py reads RING_CUDA: `environment` sets what GPU builds need of these.\n" in text
+    assert (
+        "    # Its setup.py reads RING_CUDA, which nothing sets: add what GPU builds need to `environment`.\n" in text
+    )
     places = TORCH.replace('os.getenv("FORCE_CUDA")', 'os.getenv("CUDA_HOME") or os.getenv("TORCH_CUDA_ARCH_LIST")')
     assert "setup.py reads" not in spec_of(tmp_path, {"setup.py": places})[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [('os.getenv("RING_FORCE_CUDA", "0") == "1"', "1"), ('os.environ["RING_FORCE_CUDA"].upper() == "ON"', None)],
+)
+def test_a_variable_of_the_project_that_forces_cuda_is_set_where_1_turns_it_on(
+    asked: str, value: str | None, tmp_path: Path
+) -> None:
+    text = spec_of(tmp_path, {"setup.py": TORCH.replace('os.getenv("FORCE_CUDA")', asked)})[0]
+    assert (f'environment: {{RING_FORCE_CUDA: [{{value: "{value}", when: cuda}}]}}' in text) == (value is not None)
+    assert ("Its setup.py reads RING_FORCE_CUDA, which nothing sets" in text) == (value is None)
 
 
 @pytest.mark.parametrize(
