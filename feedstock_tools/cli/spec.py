@@ -90,9 +90,7 @@ def _asked(question: str) -> str:
         if isinstance(error.__context__, EOFError):
             click.echo(err=True)
             hint = "Give them: feedstock-tools init PROJECT --maintainer NAME"
-            raise InputError(
-                "the project and your name on GitHub are asked for, and the input has ended", hint=hint
-            ) from error
+            raise InputError("the input ends before the project and your name on GitHub", hint=hint) from error
         raise
 
 

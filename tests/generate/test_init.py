@@ -142,7 +142,7 @@ def test_without_an_argument_it_asks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "the project and your name on GitHub are asked for, and the input has ended"),
+        ((), "the input ends before the project and your name on GitHub"),
         (("",), "the name of the project is empty"),
         (("project/CMakeLists.txt",), "project/CMakeLists.txt: is a file"),
     ],
