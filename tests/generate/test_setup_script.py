@@ -282,6 +282,11 @@ def test_a_binding_adds_its_language_to_those_of_cmake(tmp_path: Path) -> None:
     assert read_project(tmp_path).languages == ("c", "cxx")
 
 
+def test_a_project_without_a_license_file_is_told_at_the_line(tmp_path: Path) -> None:
+    text = spec_of(tmp_path, {"pyproject.toml": "[project]\nname = 'a'\nversion = '1'\nlicense = 'MIT'\n"})[0]
+    assert "  license_file: LICENSE  # the sources have none under a usual name: add the project's own" in text
+
+
 def test_all_licenses_of_a_project_with_several_are_named(tmp_path: Path) -> None:
     toml = "[project]\nname = 'a'\nversion = '1'\nlicense = 'MIT OR Apache-2.0'\n"
     text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "LICENSE-MIT": "", "LICENSE-APACHE": ""})
