@@ -150,7 +150,9 @@ def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> s
         return "Write it in quotes."
     if kind == "literal_error":
         words = [word.strip(" '") for word in str(context.get("expected", "")).replace(" or ", ",").split(",")]
-        return _nearest(str(details["input"]), words)
+        # A model may take a list in place of such a word.
+        listed = f"Or a list: [{details['input']}]" if details["loc"][-1] == "<word>" else ""
+        return nearest(str(details["input"]), words, " ".join([_known(words), listed]).strip())
     if kind == "extra_forbidden":
         model = _model_at(location[:-1], root)
         return _nearest(str(location[-1]), list(model.model_fields)) if model else None
@@ -167,7 +169,11 @@ def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
 
 
 def _nearest(word: str, words: list[str]) -> str:
-    return nearest(word, words, f"Known names: {', '.join(sorted(words))}.")
+    return nearest(word, words, _known(words))
+
+
+def _known(words: list[str]) -> str:
+    return f"Known names: {', '.join(sorted(words))}."
 
 
 def _model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:

@@ -85,6 +85,12 @@ Architecture = Annotated[
 ]
 #: An amount of memory or disk, such as `64 GiB`.
 Size = Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$")]
+EntryPoint = Annotated[
+    str, _matching(r"\s*[^\s=]+\s*=\s*[\w.]+:[\w.]+\s*", "'{}' is not a command such as name = module:function")
+]
+Maintainer = Annotated[
+    str, _matching(r"[\w-]+(/[\w.-]+)?", "'{}' is neither a name on GitHub nor a team such as conda-forge/cuda")
+]
 Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a sha256 must have 64 digits of 0-9 and a-f")]
 ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...], Field(min_length=1)]]
 

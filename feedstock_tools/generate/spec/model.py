@@ -23,10 +23,12 @@ from feedstock_tools.generate.spec.items import (
     Command,
     ConditionField,
     CudaVersions,
+    EntryPoint,
     Environment,
     Glob,
     IgnoredExports,
     Items,
+    Maintainer,
     MaybeCondition,
     Migration,
     Model,
@@ -234,7 +236,7 @@ class Output(Model):
     )
     use_keys: KeyList = Field(default=(), description="Variant keys that split it, though it does not name them.")
     ignore_keys: KeyList = Field(default=(), description="Variant keys that do not split it.")
-    entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
+    entry_points: tuple[EntryPoint, ...] = Field(default=(), description="Commands: `name = module:function`.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds without this output."
     )
@@ -369,7 +371,7 @@ class Spec(Model):
     )
     needs: Needs = Field(default=Needs(), description="The resources of one build.")
     about: About = Field(description="What the packages say of themselves.")
-    maintainers: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
+    maintainers: Annotated[tuple[Maintainer, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
     verbatim: tuple[Verbatim, ...] = Field(default=(), description="Lines of the recipe that have no keys here.")
     conda_forge: Mapping[str, Any] = Field(
         default={}, description="More settings for conda-forge.yml, copied unchanged."

@@ -22,6 +22,7 @@ from feedstock_tools.yaml_reading.nodes import Location
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
 _STDLIBS = ("c", "m2w64_c")
+_ADDRESSES = ("homepage", "documentation", "repository", "license_url")
 _OTHER_NAMES = {"c++": "cxx", "cpp": "cxx", "g++": "cxx", "nvcc": "cuda"}
 #: The languages whose compilers conda-forge's linter wants `stdlib('c')` beside.
 _NEED_STDLIB = frozenset({"c", "cxx", "cuda", "fortran", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran"})
@@ -35,6 +36,8 @@ _TOKEN = re.compile(r"\s*(\(|\)|[A-Za-z0-9.+:-]+)")
 def check_for_review(content: dict[str, Any]) -> Iterator[Finding]:
     """All findings of this kind in the content of a spec."""
     yield from _check_license(content)
+    if content.get("format", "v1") == "v1":
+        yield from _check_addresses(content)
     yield from _check_requirements(content)
     yield from _check_duplicates(content)
     yield from _check_commands(content)
@@ -48,6 +51,14 @@ def _check_license(content: dict[str, Any]) -> Iterator[Finding]:
     text = as_mapping(content.get("about")).get("license")
     if isinstance(text, str) and (found := license_mistake(text)):
         yield Finding(("about", "license"), *found)
+
+
+def _check_addresses(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for what rattler-build does not read as an address."""
+    for place, owner in (((), content), *outputs_of(content)):
+        for key, text in as_mapping(owner.get("about")).items():
+            if key in _ADDRESSES and isinstance(text, str) and not re.match(r"[a-z+.-]+:|.*[{]", text):
+                yield Finding((*place, "about", key), f"'{text}' is not an address", "Such as: https://example.org")
 
 
 @cache
@@ -131,6 +142,8 @@ def _constraint_mistake(text: str) -> tuple[str, str] | None:
 
     >>> _constraint_mistake("numpy >=1.0<2")[0]
     "'>=1.0<2' is not a version constraint"
+    >>> _constraint_mistake("click >=8 <9")[1]
+    'Join constraints with commas: click >=8,<9'
     """
     name, rest = re.fullmatch(r"([A-Za-z0-9_.{}-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # always
     if not rest.strip():
@@ -140,7 +153,8 @@ def _constraint_mistake(text: str) -> tuple[str, str] | None:
     version = joined.split(" ")[0]
     if re.fullmatch(rf"=={{0,1}}{_VERSION}=\S+", version):
         return None
-    if not _CONSTRAINT.fullmatch(version) or len(joined.split(" ")) > 2:
+    build = joined.removeprefix(version).strip()
+    if not _CONSTRAINT.fullmatch(version) or " " in build or build[:1] in tuple("<>=!~"):
         tidy = re.sub(r"(?<=[^,|<>=!~ ])\s*(?=>=|<=|==|!=|~=|[<>])", ",", joined)
         return f"'{rest.strip()}' is not a version constraint", f"Join constraints with commas: {name} {tidy}"
     if rest.strip() != joined or not rest.startswith(" "):
