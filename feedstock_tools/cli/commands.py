@@ -146,4 +146,6 @@ def is_folder(word: str, *, only_existing: bool, feedstock: Path | None) -> bool
         return not only_existing or Path(word).is_dir()
     if feedstock is not None or _OF_CONFIGURATIONS.match(word):
         return False
+    if word.endswith("-feedstock") and not only_existing:
+        return True
     return any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)

@@ -75,6 +75,8 @@ def find_feedstock(feedstock: Path | None, here: Path) -> Feedstock:
         return Feedstock(folder)
     if folder.is_file():
         raise InputError("is a file, not the folder of a feedstock", path=folder)
+    if not folder.exists():
+        raise InputError("there is no such folder", path=folder)
     hint = _WHAT if feedstock else f"{_WHAT} Go to one, or name it: --feedstock DIR."
     raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
 

@@ -163,6 +163,16 @@ def test_a_word_is_a_folder_if_it_holds_a_feedstock(tmp_path: Path, monkeypatch:
     assert "there is no feedstock in this folder" in chosen("outputs", "hello", "--feedstock", ".")
 
 
+def test_a_folder_named_like_a_feedstock_that_does_not_exist_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{tmp_path / 'nosuch-feedstock'}: there is no such folder" in chosen(
+        "build", "nosuch-feedstock", "linux_64"
+    )
+    assert not is_folder("nosuch-feedstock", only_existing=True, feedstock=None), "it may be a package"
+
+
 @pytest.mark.parametrize("word", ["linux_64_", "osx_64_cuda11.2", "*cuda*", "hello?"])
 def test_a_word_for_configurations_is_no_folder(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's feedstock may hold another one, which would be built or rehearsed in its place."""

@@ -80,4 +80,4 @@ def test_commands_print_through_one_door() -> None:
 def test_a_missing_folder_is_bad_input(tmp_path: Path) -> None:
     run = command.run(command.tool("status", "--feedstock", "nowhere"), tmp_path)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith(f"error: {tmp_path / 'nowhere'}: there is no feedstock in this folder")
+    assert run.stderr.startswith(f"error: {tmp_path / 'nowhere'}: there is no such folder")
