@@ -8,7 +8,6 @@ headers. pip fetches them from this machine's configured index.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 import sys
@@ -19,8 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.versions import parse_version
+from feedstock_tools.wording import listed
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.metadata import PackageFile
@@ -33,6 +35,8 @@ _PROJECTS = {
     12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12"),
     13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"),
 }
+#: The first version of CUDA whose compiler is in wheels.
+_FIRST_IN_WHEELS = "11.7"
 #: The projects that have no release for each minor version: the newest up to it serves.
 _NOT_OF_EACH = ("nvidia-cuda-cccl",)
 #: The programs of a toolkit that a package provides, if it has them.
@@ -145,14 +149,16 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
 
 
 def _requirements(version: str) -> tuple[str, ...]:
-    match = re.fullmatch(r"(\d+)\.(\d+)", version)
-    projects = _PROJECTS.get(int(match[1])) if match else None
-    if projects is None:
-        hint = "NVIDIA publishes wheels of CUDA 11.7, 11.8, 12.x and 13.x: write 12.9."
-        raise InputError(f"there are no wheels with a compiler of CUDA '{version}'", hint=hint)
-    following = f"{match[1]}.{int(match[2]) + 1}" if match else ""
+    known = [each for each in load_cuda().toolkits if parse_version(each) >= parse_version(_FIRST_IN_WHEELS)]
+    if version not in known:
+        raise InputError(
+            f"no wheels with a compiler of CUDA '{version}' are known", hint=f"There are those of {listed(known)}."
+        )
+    major, _, minor = version.partition(".")
+    following = f"{major}.{int(minor) + 1}"
     return tuple(
-        f"{project}<{following}" if project in _NOT_OF_EACH else f"{project}=={version}.*" for project in projects
+        f"{project}<{following}" if project in _NOT_OF_EACH else f"{project}=={version}.*"
+        for project in _PROJECTS[int(major)]
     )
 
 
