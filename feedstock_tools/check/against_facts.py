@@ -552,7 +552,8 @@ def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], 
                 elif not told.cuda:
                     message = f"{told.option} turns CUDA off, though {package.name} is built with CUDA's compiler"
                     found.append(row.finding(told.place, f"{message}: a CPU build labelled CUDA"))
-    return found, f"no option in the scripts of {some_of(list(unclear), 3)} says so" if unclear else ""
+    silent = f"no option or variable of the build of {some_of(list(unclear), 3)} turns CUDA on or off for certain"
+    return found, silent if unclear else ""
 
 
 def _wrong_target(row: _CudaRow, package: Package, recipe: Path) -> Iterator[Finding]:

@@ -70,10 +70,11 @@ def told_to(package: Package, folder: Path, values: Mapping[str, tuple[str, ...]
     """
     set_before = {name: frozenset({Assigned(text, 0)}) for name, text in _SET_BY_BUILDS.items()}
     initial = {**set_before, **initial_values(values, [package])}
+    on_windows, by_recipe = package.platform.subdir.startswith("win-"), commands_of(package)[0]
     found = [
         told
         for name, text in _texts_of(package, folder).items()
-        for told in _of_script(folder / name, text, initial, package.platform.subdir.startswith("win-"))
+        for told in _of_script(folder / name, text, initial, by_recipe, on_windows)
     ]
     return _decisive(found) or Told(None)
 
@@ -124,12 +125,12 @@ def _texts_of(package: Package, folder: Path) -> dict[str, str]:
     return texts
 
 
-def _of_script(path: Path, text: str, initial: Values, on_windows: bool) -> Iterator[Told]:
-    """What each call in a script says, where it says something."""
+def _of_script(path: Path, text: str, initial: Values, by_recipe: Collection[str], on_windows: bool) -> Iterator[Told]:
+    """What each call in a script says, where it says something; `by_recipe` are the variables that the recipe sets."""
     after = run(tree_of(text, is_batch=on_windows and path.suffix != ".sh"), initial)
     if not after:
         yield Told(False, path.name)  # it always fails
-    exported = {name for match in _EXPORTED.finditer(text) for name in match.groups() if name}
+    exported = {*by_recipe, *(name for match in _EXPORTED.finditer(text) for name in match.groups() if name)}
     environment = [f"{name}={_only(after, name)}" for name in sorted(exported) if _SWITCH.fullmatch(name)]
     arguments = _only(after, "CMAKE_ARGS") if "CMAKE_ARGS" in exported else ""
     for program, line, texts in calls_in(after):

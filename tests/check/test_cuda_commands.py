@@ -47,6 +47,15 @@ def verdict(folder: Path, meta: str = META, platform: str = "linux-64", **script
     return str(answer.verdict), [f"{finding.key}: {finding.message}" for finding in report.findings]
 
 
+@pytest.mark.parametrize(("value", "expected"), [("1", "right"), ("0", "wrong")])
+def test_a_variable_that_the_recipe_sets_counts_like_one_of_its_scripts(
+    value: str, expected: str, tmp_path: Path
+) -> None:
+    set_there = f"build:\n  script_env:\n    - FORCE_CUDA={value}\n"
+    meta = META.replace("build:\n", set_there, 1)
+    assert verdict(tmp_path, meta, build_sh="$PYTHON -m pip install .")[0] == expected
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
