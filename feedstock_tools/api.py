@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
     from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState, read_matrix
     from feedstock_tools.builds.plan.agenda import Agenda
-    from feedstock_tools.builds.plan.agenda import agenda as plan
     from feedstock_tools.builds.plan.hosts import Capacity, Limits
     from feedstock_tools.builds.plan.needs import Needs
     from feedstock_tools.builds.plan.row import Ended, Row, Running, Wanted
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.observer import Observer, Progress
     from feedstock_tools.builds.runs.run import BuildResult, Outcome
     from feedstock_tools.builds.runs.run import run as build
+    from feedstock_tools.builds.runs.site import agenda_here as plan
     from feedstock_tools.builds.testing.tests import (
         TestedPackage,
         TestOptions,
@@ -219,7 +219,7 @@ _WHERE = {
     "bounds.limits": "BoundError Bounds SOLVING",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "ConfigurationState Matrix OutputState read_matrix",
-    "builds.plan.agenda": "Agenda plan=agenda",
+    "builds.plan.agenda": "Agenda",
     "builds.plan.hosts": "Capacity Limits",
     "builds.plan.needs": "Needs",
     "builds.plan.row": "Ended Row Running Wanted",
@@ -228,6 +228,7 @@ _WHERE = {
     "builds.publish.publish": "PublishObserver Published publish",
     "builds.runs.observer": "Observer Progress",
     "builds.runs.run": "BuildResult Outcome build=run",
+    "builds.runs.site": "plan=agenda_here",
     "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
     "channel.packages.archive": "FileDifference PackageComparison compare_packages",
     "channel.repodata": "lacking",

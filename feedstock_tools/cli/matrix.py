@@ -102,9 +102,8 @@ def plan(
     """
     options.refuse_both(as_json, markdown)
     settings.refuse_incomplete(markdown=markdown)
-    from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
-    from feedstock_tools.builds.runs.site import notes_on_compilers, without_impossible
+    from feedstock_tools.builds.runs.site import agenda_here, notes_on_compilers
     from feedstock_tools.report.matrix import NO_CONFIGURATIONS
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run import channel_notes, engine_notes
@@ -114,7 +113,7 @@ def plan(
         chosen = workspace.chosen(names)
         if not chosen:
             raise InputError(NO_CONFIGURATIONS, path=workspace.feedstock.folder)
-        planned = without_impossible(workspace, agenda(workspace, chosen, capacity, jobs))
+        planned = agenda_here(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
         notes += notes_on_compilers(workspace, planned)

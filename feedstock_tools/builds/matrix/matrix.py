@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates, c
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.channel.properties import properties_of
+from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.planned import PackageId, PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.processes import process_lives
 
@@ -92,11 +93,14 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
             brought = len(all_tests) + len(all_comparisons) - len(tests) - len(comparisons)
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
+    found = states(chosen, deciding, around)
+    if lacking := _lacking(workspace, found):
+        found = states(chosen, deciding, replace(around, refused={**around.refused, **lacking}))
     return Matrix(
         feedstock=workspace.feedstock.name,
         artifacts=workspace.artifacts.root,
         at=around.at,
-        configurations=states(chosen, deciding, around),
+        configurations=found,
         builds=last,
         tests=tests,
         comparisons=comparisons,
@@ -133,6 +137,29 @@ def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidate
         if counts and ledger.counts(record) and ledger.holds(record):
             newest[record.identity] = record.id
     return frozenset(newest.values())
+
+
+def _lacking(workspace: Workspace, found: Sequence[ConfigurationState]) -> Mapping[str, str]:
+    """The unfinished configurations that `plan` refuses, by name, with its reasons; none if nothing is missing.
+
+    Only where their builds would use channels made on the spot, the plan is made. Where it is unknown which channels
+    they would use, they stay missing.
+    """
+    outputs = [output for each in found for output in each.outputs]
+    if all(output.state != "missing" for output in outputs):
+        return {}
+    from feedstock_tools.builds.plan.agenda import channels_for
+    from feedstock_tools.builds.plan.hosts import Capacity
+    from feedstock_tools.builds.runs.site import agenda_here
+
+    unfinished = [each.configuration for each in found if any(output.state != "done" for output in each.outputs)]
+    possible = [each for each in unfinished if workspace.engines.why_not(each) is None]
+    try:
+        if not any(each.properties.made_here for each in channels_for(workspace, possible).values()):
+            return {}
+        return agenda_here(workspace, possible, Capacity.of_machine()).refused
+    except FeedstockError:
+        return {}
 
 
 def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:

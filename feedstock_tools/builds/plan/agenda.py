@@ -131,10 +131,6 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     Raises:
         InputError: channels were given for an engine that does not accept them, or the spec is invalid.
         WorkError: a channel cannot be reached, or the ledger cannot be read.
-
-    >>> found = plan(workspace, workspace.chosen()[:1], Capacity.of_machine())
-    >>> [[output.name for output in row.wanted.makes] for row in found.todo]
-    [['tiny-base', 'tiny', 'tiny-gpu']]
     """
     plan = workspace.plan
     inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *plan.sources], plan.began)

@@ -17,14 +17,15 @@ from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.agenda import Agenda, agenda
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.channel.pip import Watch
 from feedstock_tools.channel.properties import ChannelDemand, ChannelProperties, Channels
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 
 
@@ -114,15 +115,34 @@ def notes_on_compilers(workspace: Workspace, agenda: Agenda) -> list[str]:
     return compiler_notes(_demands(agenda.todo, agenda.channels), workspace.machine)
 
 
-def without_impossible(workspace: Workspace, agenda: Agenda) -> Agenda:
-    """The agenda with the configurations refused whose channels are known to lack a package; nothing is fetched."""
-    reasons = foresee_channels(_demands(agenda.todo, agenda.channels), workspace.machine)
+def agenda_here(
+    workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int = 1
+) -> Agenda:
+    """The agenda of a run on this machine: it also refuses what channels made on the spot are known to lack.
+
+    Nothing is fetched.
+
+    Args:
+        chosen: with their outputs.
+        capacity: the limit for all builds together.
+        jobs: the maximum number of parallel rows.
+
+    Raises:
+        InputError: channels were given for an engine that does not accept them, or the spec is invalid.
+        WorkError: a channel cannot be reached, or the ledger cannot be read.
+
+    >>> found = plan(workspace, workspace.chosen()[:1], Capacity.of_machine())
+    >>> [[output.name for output in row.wanted.makes] for row in found.todo]
+    [['tiny-base', 'tiny', 'tiny-gpu']]
+    """
+    found = agenda(workspace, chosen, capacity, jobs)
+    reasons = foresee_channels(_demands(found.todo, found.channels), workspace.machine)
     if not reasons:
-        return agenda
-    todo = tuple(row for row in agenda.todo if row.configuration not in reasons)
-    known = {row.name for row in (*agenda.done, *todo)}
-    rows = tuple(name for name in agenda.rows if name in known)
-    return replace(agenda, todo=todo, rows=rows, refused={**agenda.refused, **reasons})
+        return found
+    others = [configuration for configuration in chosen if configuration.name not in reasons]
+    rest = agenda_here(workspace, others, capacity, jobs)
+    refused = {**found.refused, **reasons, **rest.refused}
+    return replace(rest, refused=refused, channels=found.channels, titles=found.titles)
 
 
 def _demands(rows: Sequence[Row], channels: Mapping[str, Channels]) -> list[ChannelDemand]:

@@ -55,7 +55,8 @@ def prepare(
         The configurations that this machine still cannot build: name → reason.
     """
     ties, tools = Ties(kept_names(machine)), tools_folder(cache_folder)
-    reasons = _impossible(demands, ties, zig_folder(cache_folder), machine, watch)
+    reasons = foresee(demands, machine)
+    reasons |= _without_compilers(_but(demands, reasons), zig_folder(cache_folder), machine, watch)
     reasons |= _without_wheels(_but(demands, reasons), ties, tools, machine, watch)
     return reasons | _without_tools(_but(demands, reasons), tools, machine, watch)
 
@@ -65,30 +66,33 @@ def _but(demands: Sequence[ChannelDemand], reasons: Mapping[str, str]) -> list[C
     return [demand for demand in demands if demand.configuration not in reasons]
 
 
-def _impossible(
-    demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
-) -> dict[str, str]:
-    """The configurations that need a package, a compiler or a Python that the channel cannot have: name → reason."""
-    lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
+def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
+    """The configurations that need a package, a Python or a compiler that the channel cannot have, as far as this
+    machine can tell without a network: name → reason, which is that of the first row."""
+    ties, path = Ties(kept_names(machine)), machine.get("PATH")
     reasons: dict[str, str] = {}
-    absent = _absent_pythons(demands, machine)
     for demand in demands:
-        reason = why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"), absent)
-        if reason is None and _compiles(demand.needs):
-            reason = lacking(Platform.parse(demand.platform))
+        if reason := why_no_packages(demand, ties):
+            reasons.setdefault(demand.configuration, reason)
+    rest = _but(demands, reasons)
+    absent = _absent_pythons(rest, machine)
+    for demand in rest:
+        reason = _why_no_tools(demand, path, absent)
+        platform = Platform.parse(demand.platform)
+        if reason is None and _compiles(demand.needs) and not zig_compiles_for(platform):
+            reason = lacking_compiler(platform, path=path)
         if reason is not None:
             reasons.setdefault(demand.configuration, reason)
     return reasons
 
 
-def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
-    """The configurations that need a package or a Python that the channel cannot have, as this machine can tell."""
-    ties, absent = Ties(kept_names(machine)), _absent_pythons(demands, machine)
-    reasons = {
-        demand.configuration: why_no_packages(demand, ties) or _why_no_tools(demand, machine.get("PATH"), absent)
-        for demand in demands
-    }
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+def _without_compilers(
+    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """The configurations that need a compiler which cannot be provided: name → reason."""
+    compiling = {each.configuration: Platform.parse(each.platform) for each in demands if _compiles(each.needs)}
+    reasons = {each: provide_compiler(each, folder, machine, watch) for each in dict.fromkeys(compiling.values())}
+    return {name: reason for name, platform in compiling.items() if (reason := reasons[platform]) is not None}
 
 
 def why_no_packages(demand: ChannelDemand, ties: Ties) -> str | None:

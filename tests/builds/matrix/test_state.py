@@ -98,12 +98,13 @@ def test_a_failed_build_says_that_there_is_a_package_of_other_inputs() -> None:
     assert configuration.outputs[0].reason == failed.reason
 
 
-def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() -> None:
+def test_what_cannot_be_built_here_is_refused_unless_it_was_tried() -> None:
     elsewhere = replace(AROUND, refused={PLAN.name: "no linux-64 here"})
     (configuration,) = states([PLAN], [], elsewhere)
     assert (configuration.state, configuration.outputs[0].reason) == ("refused", "no linux-64 here")
-    (configuration,) = states([PLAN], [DONE], elsewhere)
-    assert configuration.state == "done"
+    for result in ("done", "failed", "running"):
+        (configuration,) = states([PLAN], [replace(DONE, result=result, machine="here")], elsewhere)
+        assert configuration.state == result
 
 
 def test_a_configuration_that_cannot_be_rendered_is_refused_and_one_that_skips_all_is_nothing() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from textwrap import dedent
 
+from feedstock_tools.api import Capacity, open_workspace, plan, read_matrix
 from feedstock_tools.builds.runs.unsolved import named_in
 from tests.support import command
 from tests.support.compilers import lend_tools
@@ -91,3 +93,33 @@ def test_a_package_that_the_channel_lacks_is_named_before_the_build(tmp_path: Pa
     planned = command.run(command.tool("plan", "--feedstock", "demo", "--channel", "stand-in"), tmp_path, environment)
     assert "0 rows to build, 0 up to date, 1 configuration refused" in planned.stdout
     assert "the stand-in channel has no zlib" in planned.stdout
+
+
+@needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")
+def test_what_the_channel_lacks_is_the_same_reason_wherever_states_are_shown(tmp_path: Path) -> None:
+    spec = SPEC.replace("[REQUIRED]", "[{package: libpng, when: linux-aarch64}]").replace(
+        "-64: }", "-64: , linux-aarch64: }"
+    )
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "feedstock.yaml").write_text(spec.replace("test -f $PREFIX/include/cudnn.h", "true"))
+    lend_tools(tmp_path / "cache")
+    environment = command.environment(XDG_CACHE_HOME=str(tmp_path / "cache"))
+
+    def ran(*words: str) -> str:
+        run = command.run(command.tool(*words), tmp_path, environment)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    on = ("--feedstock", "demo", "--channel", "stand-in")
+    for words in (("generate", "demo"), ("rerender", "demo", "--smithy", "none"), ("build", *on, "linux_64_cpu")):
+        ran(*words)
+    (arm,) = json.loads(ran("plan", *on, "--json"))["refused"].items()
+    assert arm == ("linux_aarch64_", "the stand-in channel has no libpng")
+    states = {each["name"]: each for each in json.loads(ran("status", *on, "--json"))["configurations"]}
+    assert {name: each["state"] for name, each in states.items()} == {"linux_64_": "done", "linux_aarch64_": "refused"}
+    workspace = open_workspace(tmp_path / "demo", None, ("stand-in",), environment)
+    assert plan(workspace, workspace.chosen(), Capacity.of_machine()).refused == dict([arm])
+    assert [each.reason for each in read_matrix(workspace, workspace.chosen()).configurations] == ["", arm[1]]
+    unknown = open_workspace(tmp_path / "demo", None, (str(tmp_path / "no channel"),), environment)
+    states_of = read_matrix(unknown, unknown.chosen()).configurations
+    assert states_of[1].state == "missing", "the packages of a channel that does not answer are unknown"
