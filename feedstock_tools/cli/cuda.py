@@ -410,7 +410,7 @@ def facts(source: str | None, sha256: str | None, reset: bool, as_json: bool) ->
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.
 
-    VERSION is 11.8, 12.9, 13.0 …; without one, list the fetched ones. A toolkit is a download of 40 to 200 MB.
+    VERSION is 11.8, 12.9, 13.0 …; without one, list the fetched ones. A toolkit is a download of 44 to 134 MB.
     CUDA 13 includes nvcc, which needs a g++ of this machine; 11.8 and 12.x have NVRTC and ptxas, which compile
     device code only: CMake's CUDA language and PyTorch need CUDA 13.
     """

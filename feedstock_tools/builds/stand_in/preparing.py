@@ -6,7 +6,7 @@ What the machine cannot have is found here too, each with its reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from feedstock_tools.builds.stand_in.compilers import (
 )
 from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, unfetched, unmet
 from feedstock_tools.builds.stand_in.python import find_pythons
-from feedstock_tools.builds.stand_in.toolkits import NVCC, found_toolkits, toolkits_folder
+from feedstock_tools.builds.stand_in.toolkits import DOWNLOAD, NVCC, fetchable, found_toolkits, toolkits_folder
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
 from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
@@ -118,7 +118,7 @@ def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | No
 
 
 def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> list[str]:
-    """Which compiler builds use on the stand-in channel, and why; what their nvcc, if it was fetched, cannot do; and
+    """Which compiler builds use on the stand-in channel, and why; what their nvcc cannot do, or how to fetch it; and
     for which packages wheels are still to be fetched.
     """
     path, zig = machine.get("PATH"), False
@@ -135,11 +135,25 @@ def compiler_notes(demands: Sequence[ChannelDemand], machine: Mapping[str, str])
         specs, _ = unfetched((*demand.needs, *demand.runs), its_platform, _minor(demand.python), ties, tools)
         if specs:
             notes[f"A build fetches wheels of PyPI for {listed(specs)}, and says their size first."] = None
-    needs = {_read_nvcc(spec) for demand in demands for spec in demand.needs}
+    needs = {version for demand in demands for spec in demand.needs if (version := _read_nvcc(spec))}
     for toolkit in found_toolkits(toolkits_folder(machine)):
         if toolkit.version in needs and (zig or not toolkit.whole):
             notes[f"Note: {toolkit.limit}."] = None
-    return list(notes)
+        needs.discard(toolkit.version)
+    return [*notes, *_notes_on_missing(needs)]
+
+
+def _notes_on_missing(cudas: Collection[str]) -> Iterator[str]:
+    """What a script meets that calls the nvcc of a CUDA version which was not fetched. Not all scripts do."""
+    known, missing = fetchable(), sorted(cudas, key=parse_version)
+    if without := [version for version in missing if version not in known]:
+        yield f"Note: there is no nvcc of CUDA {listed(without)} here, and no wheel has one: a script that calls it fails."
+    if versions := [version for version in missing if version in known]:
+        limited = ", before CUDA 13 for device code only" if parse_version(versions[0]) < parse_version("13") else ""
+        yield (
+            f"Note: no nvcc of CUDA {listed(versions)} was fetched, so a script that calls it fails; "
+            f"`feedstock-tools cuda fetch {' '.join(versions)}` fetches one ({DOWNLOAD}{limited})."
+        )
 
 
 def _compiles(needs: Sequence[str]) -> bool:

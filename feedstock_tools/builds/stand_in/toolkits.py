@@ -35,6 +35,8 @@ _PROJECTS = {
     12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12"),
     13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"),
 }
+#: What one takes to fetch.
+DOWNLOAD = "44 to 134 MB"
 #: The first version of CUDA whose compiler is in wheels.
 _FIRST_IN_WHEELS = "11.7"
 #: The projects that have no release for each minor version: the newest up to it serves.
@@ -148,8 +150,13 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
     return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
 
 
+def fetchable() -> tuple[str, ...]:
+    """The versions of CUDA whose compiler is in wheels, as far as known."""
+    return tuple(each for each in load_cuda().toolkits if parse_version(each) >= parse_version(_FIRST_IN_WHEELS))
+
+
 def _requirements(version: str) -> tuple[str, ...]:
-    known = [each for each in load_cuda().toolkits if parse_version(each) >= parse_version(_FIRST_IN_WHEELS)]
+    known = fetchable()
     if version not in known:
         raise InputError(
             f"no wheels with a compiler of CUDA '{version}' are known", hint=f"There are those of {listed(known)}."

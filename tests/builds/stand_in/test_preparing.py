@@ -155,7 +155,7 @@ def test_what_a_fetched_nvcc_cannot_do_is_known_before_and_after_a_build(
 
     assert notes("cuda-nvcc_linux-64 12.9.*") == [f"Note: {device.limit}."]
     assert "device code only" in device.limit
-    assert notes("cuda-nvcc_linux-64 12.6.*") == notes("cuda-nvcc_linux-64 13.0.*") == []
+    assert notes("cuda-nvcc_linux-64 13.0.*") == notes("cuda-version 12.6.*") == []
     (_, note) = notes(f"gxx_{here} 14.*", "cuda-nvcc_linux-64 13.0.*")
     assert note == f"Note: {whole.limit}."
     assert "not zig" in whole.limit
@@ -169,3 +169,17 @@ def test_what_a_fetched_nvcc_cannot_do_is_known_before_and_after_a_build(
     assert note_on_script(refused, nvcc, "13.0", machine) == whole.limit
     assert note_on_script(unknown, nvcc, "13.0", machine) is None
     assert "cuda fetch 12.6" in str(note_on_script(unknown, nvcc, "12.6", machine))
+
+
+def test_an_nvcc_that_was_not_fetched_is_named_with_the_command_and_the_size_before_a_build(tmp_path: Path) -> None:
+    needs = (("cuda-nvcc_linux-64 12.9.*",), ("cuda-nvcc_linux-64 13.0.*", "gcc"), ("nvcc_linux-64 11.2.*",))
+    demands = [
+        ChannelDemand(Channels(("stand-in",), STAND_IN), f"row {at}", Platform.here().subdir, each, (), None, ())
+        for at, each in enumerate(needs)
+    ]
+    none, some = compiler_notes(demands, {"HOME": str(tmp_path), "PATH": str(tmp_path)})
+    assert none.startswith("Note: there is no nvcc of CUDA 11.2 here, and no wheel has one")
+    assert some == (
+        "Note: no nvcc of CUDA 12.9 and 13.0 was fetched, so a script that calls it fails; `feedstock-tools cuda fetch "
+        "12.9 13.0` fetches one (44 to 134 MB, before CUDA 13 for device code only)."
+    )
