@@ -338,11 +338,11 @@ class Ledger:
                 ids.update(number for (number,) in rows)
         return self._numbered(ids)
 
-    def done_of_output(self, output: str, last: int) -> tuple[records.BuildRecord, ...]:
-        """The last finished builds of an output, whatever its row; the oldest first."""
-        chosen = "WHERE output = ? AND result = 'done' ORDER BY id DESC LIMIT ?"
+    def done_of_output(self, output: str) -> tuple[records.BuildRecord, ...]:
+        """The last finished build of an output in each row; the oldest first."""
+        chosen = "WHERE output = ? AND result = 'done' GROUP BY row"
         with self._explained():
-            rows = self._database.execute(f"SELECT id FROM builds {chosen}", (output, last)).fetchall()  # noqa: S608
+            rows = self._database.execute(f"SELECT max(id) FROM builds {chosen}", (output,)).fetchall()  # noqa: S608
         return self._numbered(number for (number,) in rows)
 
     def done_as(self, files: Iterable[str]) -> tuple[records.BuildRecord, ...]:

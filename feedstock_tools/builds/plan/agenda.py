@@ -123,14 +123,7 @@ class Agenda:
 def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int = 1) -> Agenda:
     """The rows of a run over some configurations: only outputs that the ledger does not record as done.
 
-    Args:
-        chosen: with their outputs.
-        capacity: the limit for all builds together.
-        jobs: the maximum number of parallel rows.
-
-    Raises:
-        InputError: channels were given for an engine that does not accept them, or the spec is invalid.
-        WorkError: a channel cannot be reached, or the ledger cannot be read.
+    The arguments and errors are those of `runs.site.agenda_here`.
     """
     plan = workspace.plan
     inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *plan.sources], plan.began)
@@ -146,7 +139,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     kept = tuple(row for row in shared if not row.wanted.missing)
     shared = [row for row in shared if row.wanted.missing]
     rows = _after(rows, shared)
-    history = History(history.of_row | of_shared.of_row, history.of_output | of_shared.of_output)
+    history = History(history.of_row | of_shared.of_row, history.of_others | of_shared.of_others)
     missing = [_timed(row, history, declared) for row in (*shared, *rows) if row.wanted.missing]
     todo = tuple(_each_once(in_order(missing), history, declared))
     return Agenda(
@@ -252,12 +245,12 @@ def _rows(
     if workspace.artifacts.ledger.is_file():
         with Ledger(workspace.artifacts.ledger) as ledger:
             done = [_done(ledger, row, bases[configuration.name]) for configuration, row in pairs]
-            missing = (
-                (row.name, output.name)
+            missing = {
+                (row.name, output.name): None if output.is_shared and not output.uses_cuda else bool(row.cuda)
                 for (_, row), built in zip(pairs, done, strict=True)
                 for output in row.outputs
                 if output.name not in built
-            )
+            }
             history = History.of(ledger, missing)
     rows: list[Row] = []
     shared: dict[Needs, Needs] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -84,20 +84,33 @@ _ANY = Needs()
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last finished builds by row and output, and by output alone, the oldest first."""
+    """The last finished builds of each row and output, and of outputs in comparable rows, the oldest first."""
 
     of_row: dict[tuple[str, str], list[BuildRecord]]
-    of_output: dict[str, list[BuildRecord]]
+    of_others: dict[tuple[str, str], list[BuildRecord]]
 
     @classmethod
-    def of(cls, ledger: Ledger, places: Iterable[tuple[str, str]]) -> History:
-        """The history of some places, each a row and an output; an output alone counts where its row has none."""
-        wanted = list(dict.fromkeys(places))
+    def of(cls, ledger: Ledger, places: Mapping[tuple[str, str], bool | None]) -> History:
+        """The history of some places, each a row and an output; comparable rows count where its row has none.
+
+        Args:
+            places: whether its row is for a GPU, whose builds and those for CPUs take different times; None if the
+                output is the same for both.
+        """
+        from feedstock_tools.rerender.configuration import cuda_version
+
         history = cls({}, {})
-        for record in ledger.done_in(wanted, _LAST):
+        for record in ledger.done_in(places, _LAST):
             history.of_row.setdefault((record.row, record.output), []).append(record)
-        for output in {output for row, output in wanted if (row, output) not in history.of_row}:
-            history.of_output[output] = list(ledger.done_of_output(output, _LAST))
+        last: dict[tuple[str, bool | None], list[BuildRecord]] = {}
+        for (row, output), cuda in places.items():
+            if (row, output) in history.of_row:
+                continue
+            if (output, cuda) not in last:
+                newest = ledger.done_of_output(output)
+                rows = [each.row for each in newest if cuda in (None, cuda_version(each.values) is not None)]
+                last[output, cuda] = list(ledger.done_in([(each, output) for each in rows[-_LAST:]], _LAST))[-_LAST:]
+            history.of_others[row, output] = last[output, cuda]
         return history
 
     def seconds(self, row: str, output: str) -> float | None:
@@ -113,7 +126,7 @@ class History:
         return max((peak for peak in peaks if peak), default=None)
 
     def _last(self, row: str, output: str) -> list[BuildRecord]:
-        return self.of_row.get((row, output)) or self.of_output.get(output, [])
+        return self.of_row.get((row, output)) or self.of_others.get((row, output), [])
 
 
 def needs_of(declared: Declared, remembered: int | None, needs: Needs = _ANY) -> Needs:

@@ -77,7 +77,8 @@ def test_what_is_asked_for_is_what_a_search_through_all_builds_finds(tmp_path: P
         assert ledger.builds_of(identities) == tuple(each for each in builds if each.identity in identities)
         last = [[each for each in done if (each.row, each.output) == place][-2:] for place in places]
         assert ledger.done_in(places, 2) == tuple(sorted(chain(*last), key=lambda each: each.id or 0))
-        assert ledger.done_of_output("o1", 3) == tuple([each for each in done if each.output == "o1"][-3:])
+        newest = {each.row: each for each in done if each.output == "o1"}
+        assert ledger.done_of_output("o1") == tuple(sorted(newest.values(), key=lambda each: each.id or 0))
         assert ledger.done_as(["linux-64/p-7-0.conda", "linux-64/p-5-0.conda"]) == (builds[7],)
         assert ledger.last_builds(["c1", "c2"], 4) == tuple(
             [each for each in builds if each.configuration in ("c1", "c2")][-4:]
@@ -117,10 +118,24 @@ def test_of_many_builds_of_one_identity_few_are_read(tmp_path: Path, read: list[
 def test_the_history_of_a_row_counts_before_that_of_its_output(tmp_path: Path) -> None:
     filled(tmp_path / "ledger.sqlite", range(300))
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        history = History.of(ledger, [("r1", "o1"), ("another", "o1"), ("another", "none")])
+        history = History.of(ledger, {("r1", "o1"): False, ("another", "o1"): False, ("another", "none"): None})
     assert history.seconds("r1", "o1") == 232.0
     assert history.seconds("another", "o1") == 289.0
     assert history.seconds("another", "none") is None
+
+
+@pytest.mark.parametrize(("is_gpu", "seconds"), [(True, 900.0), (False, 3.0), (None, 451.5)])
+def test_the_times_of_a_row_for_a_gpu_come_from_rows_for_gpus(
+    tmp_path: Path, is_gpu: bool | None, seconds: float
+) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        rows = ("cpu", {"cuda_compiler_version": "None"}, 3.0), ("gpu", {"cuda_compiler_version": "12.9"}, 900.0)
+        for row, values, took in rows:
+            made = replace(record(1), row=row, output="o", values=values, seconds=took)
+            ledger.finish(replace(made, id=ledger.begin(made).id))
+        history = History.of(ledger, {("new", "o"): is_gpu, ("gpu", "o"): True, ("new", "other"): True})
+    assert (history.seconds("new", "o"), history.seconds("gpu", "o")) == (seconds, 900.0)
+    assert history.seconds("new", "other") is None
 
 
 def test_status_plan_list_and_an_idle_build_read_few_of_many_builds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from feedstock_tools.builds.plan.hosts import (
 from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.wording import size_of, time_limit_of, time_of
+from tests.support.feedstocks import CPU, GPU, TinyFeedstock
 
 GIB = 1 << 30
 
@@ -100,3 +102,13 @@ def test_labels_that_a_row_needs_keep_it_off_other_hosts_but_not_off_this_machin
     assert fits(needs, machine)
     assert why_nowhere(needs, [other]) == "no host that builds for linux-64 has the label big-disk"
     assert fits(needs, Host("third", machine.capacity, 1, labels=frozenset({"new", "big-disk", "x"})))
+
+
+def test_a_row_without_known_time_is_no_part_of_a_sum_that_claims_to_be_one(gpu_feedstock: TinyFeedstock) -> None:
+    on = ("--channel", str(gpu_feedstock.channel))
+    rows = json.loads(gpu_feedstock.run("plan", *on, "--json").stdout)["todo"]
+    known = {row["short_name"]: row["seconds"] is not None for row in rows}
+    assert (known[f"{GPU}_py3.12"], known[f"{CPU}_py3.12"]) == (True, False), "a GPU row was built, and no CPU row"
+    shown = gpu_feedstock.run("plan", *on).stdout
+    assert "At least " in shown
+    assert "of unknown time" in shown
