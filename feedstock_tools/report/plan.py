@@ -98,7 +98,8 @@ def _notes(agenda: Agenda) -> list[str]:
     if agenda.seconds is not None:
         unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
         parallelism = f"{agenda.jobs} in parallel" if agenda.jobs > 1 else "one at a time"
-        notes.append(f"{'At least' if unknown else 'About'} {duration(agenda.seconds)} by the times of earlier builds, {parallelism}{unknown}.")
+        about = f"{'At least' if unknown else 'About'} {duration(agenda.seconds)}"
+        notes.append(f"{about} by the times of earlier builds, {parallelism}{unknown}.")
     elif agenda.todo:
         notes.append("The duration is unknown: none of it has been built here before.")
     return [*notes, *_refusals(agenda)]

@@ -94,8 +94,8 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
     found = states(chosen, deciding, around)
-    if lacking := _lacking(workspace, found):
-        found = states(chosen, deciding, replace(around, refused={**around.refused, **lacking}))
+    if reasons := _lacking(workspace, found):
+        found = states(chosen, deciding, replace(around, refused={**around.refused, **reasons}))
     return Matrix(
         feedstock=workspace.feedstock.name,
         artifacts=workspace.artifacts.root,
@@ -140,26 +140,26 @@ def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidate
 
 
 def _lacking(workspace: Workspace, found: Sequence[ConfigurationState]) -> Mapping[str, str]:
-    """The unfinished configurations that `plan` refuses, by name, with its reasons; none if nothing is missing.
+    """The configurations that `plan` refuses for what channels made on the spot lack: name → its reason.
 
-    Only where their builds would use channels made on the spot, the plan is made. Where it is unknown which channels
-    they would use, they stay missing.
+    Nothing is asked unless a package is missing. Where it is unknown which channels builds would use, it stays missing.
     """
-    outputs = [output for each in found for output in each.outputs]
-    if all(output.state != "missing" for output in outputs):
+    if not any(output.state == "missing" for each in found for output in each.outputs):
         return {}
     from feedstock_tools.builds.plan.agenda import channels_for
-    from feedstock_tools.builds.plan.hosts import Capacity
-    from feedstock_tools.builds.runs.site import agenda_here
+    from feedstock_tools.builds.runs.site import Making, lacking
 
-    unfinished = [each.configuration for each in found if any(output.state != "done" for output in each.outputs)]
-    possible = [each for each in unfinished if workspace.engines.why_not(each) is None]
+    possible = [each for each in found if workspace.engines.why_not(each.configuration) is None]
     try:
-        if not any(each.properties.made_here for each in channels_for(workspace, possible).values()):
-            return {}
-        return agenda_here(workspace, possible, Capacity.of_machine()).refused
+        channels = channels_for(workspace, [each.configuration for each in possible])
     except FeedstockError:
         return {}
+    unfinished = [
+        Making(each.configuration.name, each.configuration.platform, row, each.missing_in(row))
+        for each in possible
+        for row in each.configuration.rows
+    ]
+    return lacking(unfinished, channels, workspace.machine)
 
 
 def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:
@@ -228,6 +228,11 @@ class ConfigurationState:
     def state(self) -> str:
         found_states = {output.state for output in self.builds}
         return next((state for state in STATES if state in found_states), "refused" if self.reason else "nothing")
+
+    def missing_in(self, row: PlannedRow) -> tuple[PlannedOutput, ...]:
+        """The outputs of a row that are not done."""
+        done = {output.output.package_id for output in self.outputs if output.state == "done"}
+        return tuple(output for output in row.outputs if output.package_id not in done)
 
     def of_row(self, row: str) -> str:
         """The most urgent state of the outputs that a row makes, and of the shared builds that it waits for."""

@@ -107,12 +107,12 @@ def provide_compilers(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
-    return prepare_channels(_demands(rows, channels), workspace.machine, workspace.artifacts.cache, watch)
+    return prepare_channels(_demands(_makings(rows), channels), workspace.machine, workspace.artifacts.cache, watch)
 
 
 def notes_on_compilers(workspace: Workspace, agenda: Agenda) -> list[str]:
     """Which compilers the rows of an agenda use, where the machine provides them."""
-    return compiler_notes(_demands(agenda.todo, agenda.channels), workspace.machine)
+    return compiler_notes(_demands(_makings(agenda.todo), agenda.channels), workspace.machine)
 
 
 def agenda_here(
@@ -136,28 +136,63 @@ def agenda_here(
     [['tiny-base', 'tiny', 'tiny-gpu']]
     """
     found = agenda(workspace, chosen, capacity, jobs)
-    reasons = foresee_channels(_demands(found.todo, found.channels), workspace.machine)
+    unfinished = [
+        Making(row.configuration, row.platform, row.planned, row.wanted.missing) for row in found.in_plan_order
+    ]
+    reasons = lacking(unfinished, found.channels, workspace.machine)
     if not reasons:
         return found
     others = [configuration for configuration in chosen if configuration.name not in reasons]
-    rest = agenda_here(workspace, others, capacity, jobs)
-    refused = {**found.refused, **reasons, **rest.refused}
-    return replace(rest, refused=refused, channels=found.channels, titles=found.titles)
+    rest = agenda(workspace, others, capacity, jobs)
+    return replace(rest, refused={**found.refused, **reasons}, channels=found.channels, titles=found.titles)
 
 
-def _demands(rows: Sequence[Row], channels: Mapping[str, Channels]) -> list[ChannelDemand]:
-    made = {output.name for row in rows for output in row.planned.outputs}
+def lacking(
+    unfinished: Iterable[Making], channels: Mapping[str, Channels], machine: Mapping[str, str]
+) -> dict[str, str]:
+    """The configurations whose missing outputs need a package that channels made on the spot lack: name → reason.
+
+    Args:
+        unfinished: rows with their missing outputs, in the order of the plan.
+        channels: of each configuration, by its name.
+    """
+    whole = [replace(each, outputs=(*each.outputs, *each.inherited)) for each in unfinished if each.outputs]
+    return foresee_channels(_demands(whole, channels), machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Outputs that a row would make; `configuration` is the name of its configuration, `platform` its target subdir."""
+
+    configuration: str
+    platform: str
+    row: PlannedRow
+    outputs: tuple[PlannedOutput, ...]
+
+    @property
+    def inherited(self) -> tuple[PlannedOutput, ...]:
+        """The shared builds that they inherit from."""
+        names = {name for output in self.outputs for name in output.staging}
+        return tuple(build for build in self.row.shared if build.name in names)
+
+
+def _makings(rows: Iterable[Row]) -> list[Making]:
+    return [Making(row.configuration, row.platform, row.planned, row.wanted.makes) for row in rows]
+
+
+def _demands(makings: Sequence[Making], channels: Mapping[str, Channels]) -> list[ChannelDemand]:
+    made = {output.name for each in makings for output in each.row.outputs}
     return [
         ChannelDemand(
-            channels=channels[row.configuration],
-            configuration=row.configuration,
-            platform=row.platform,
-            needs=_foreign((spec for each in row.wanted.makes for spec in each.needs), made),
-            runs=_foreign((spec for each in row.wanted.makes for spec in each.runs), made),
-            python=row.planned.build_python,
-            tools=tuple(dict.fromkeys(tool for output in row.wanted.makes for tool in output.tools)),
+            channels=channels[each.configuration],
+            configuration=each.configuration,
+            platform=each.platform,
+            needs=_foreign((spec for output in each.outputs for spec in output.needs), made),
+            runs=_foreign((spec for output in each.outputs for spec in output.runs), made),
+            python=each.row.build_python,
+            tools=tuple(dict.fromkeys(tool for output in each.outputs for tool in output.tools)),
         )
-        for row in rows
+        for each in makings
     ]
 
 

@@ -147,7 +147,7 @@ def _notes_on_missing(cudas: Collection[str]) -> Iterator[str]:
     """What a script meets that calls the nvcc of a CUDA version which was not fetched. Not all scripts do."""
     known, missing = fetchable(), sorted(cudas, key=parse_version)
     if without := [version for version in missing if version not in known]:
-        yield f"Note: there is no nvcc of CUDA {listed(without)} here, and no wheel has one: a script that calls it fails."
+        yield f"Note: there is no nvcc of CUDA {listed(without)} here, nor in a wheel: a script that calls it fails."
     if versions := [version for version in missing if version in known]:
         limited = ", before CUDA 13 for device code only" if parse_version(versions[0]) < parse_version("13") else ""
         yield (

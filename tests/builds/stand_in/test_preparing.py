@@ -178,7 +178,7 @@ def test_an_nvcc_that_was_not_fetched_is_named_with_the_command_and_the_size_bef
         for at, each in enumerate(needs)
     ]
     none, some = compiler_notes(demands, {"HOME": str(tmp_path), "PATH": str(tmp_path)})
-    assert none.startswith("Note: there is no nvcc of CUDA 11.2 here, and no wheel has one")
+    assert none.startswith("Note: there is no nvcc of CUDA 11.2 here, nor in a wheel")
     assert some == (
         "Note: no nvcc of CUDA 12.9 and 13.0 was fetched, so a script that calls it fails; `feedstock-tools cuda fetch "
         "12.9 13.0` fetches one (44 to 134 MB, before CUDA 13 for device code only)."
