@@ -89,7 +89,7 @@ def test_a_good_spec_is_read() -> None:
             23,
             15,
             "'not a name!' is neither a name on GitHub nor a team",
-            "conda-forge/cuda",
+            "maintainers: Names",
         ),
         (
             "kind: metapackage",

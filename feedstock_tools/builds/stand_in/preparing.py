@@ -39,7 +39,7 @@ _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
 _RUNS_PYTHON = "pip"
 #: Names of compilers and of C and C++ libraries, which no project of PyPI has.
 _NO_WHEEL = re.compile(r"^lib|^cargo-|-dev$|_(linux|osx|win)-\w+$")
-_NO_MAPPING = "`feedstock-tools init --names newest` fetches the mapping by which wheels of PyPI are found for names"
+_NO_MAPPING = "of Python packages it takes wheels: `feedstock-tools init --names newest` fetches the mapping that finds them"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"
 
 
