@@ -31,7 +31,7 @@ from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.generate.package_names import kept_names
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import minor_of, parse_version
-from feedstock_tools.wording import listed
+from feedstock_tools.wording import listed, some_of
 
 #: What a device compiler lacks its own message tells.
 _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
@@ -39,7 +39,8 @@ _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
 _RUNS_PYTHON = "pip"
 #: Names of compilers and of C and C++ libraries, which no project of PyPI has.
 _NO_WHEEL = re.compile(r"^lib|^cargo-|-dev$|_(linux|osx|win)-\w+$")
-_NO_MAPPING = "of Python packages it takes wheels: `feedstock-tools init --names newest` fetches the mapping that finds them"
+_MOST_NAMED = 6
+_NO_MAPPING = "`feedstock-tools init --names newest` fetches the mapping that finds the wheels of Python packages"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"
 
 
@@ -103,6 +104,8 @@ def why_no_packages(demand: ChannelDemand, ties: Ties) -> str | None:
     if not absent:
         return None
     reason = f"the stand-in channel has no {' and no '.join(absent)}"
+    if len(absent) > _MOST_NAMED:
+        reason = f"the stand-in channel lacks {len(absent)} packages: {some_of(absent, _MOST_NAMED)}"
     unknown = not ties.names.date and not all(_NO_WHEEL.search(spec.partition(" ")[0]) for spec in absent)
     return f"{reason} ({_NO_MAPPING})" if unknown else reason
 

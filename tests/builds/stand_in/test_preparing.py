@@ -55,6 +55,12 @@ def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> N
         assert foresee([_demand(name)], {"HOME": str(tmp_path)})["linux_aarch64_"].endswith(f"has no {name}")
 
 
+def test_many_names_are_counted(tmp_path: Path) -> None:
+    reason = foresee([_demand(*(f"libnone{at}" for at in range(9)))], {"HOME": str(tmp_path)})["linux_aarch64_"]
+    assert reason.startswith("the stand-in channel lacks 9 packages: libnone0, libnone1, ")
+    assert "libnone5 and 3 more" in reason
+
+
 def test_a_python_that_pip_must_run_with_is_missed_before_wheels_are_chosen(tmp_path: Path) -> None:
     here = Platform.here()
     needs = ("pytorch",)
