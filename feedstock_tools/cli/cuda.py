@@ -25,7 +25,7 @@ from feedstock_tools.stages import stage
 if TYPE_CHECKING:
     from feedstock_tools.pins.environments import Environment
 
-_NOTE = "Reading the STAND-IN channel: its packages have the metadata of real ones and no real contents."
+_NOTE = "Reading the STAND-IN channel: it has the metadata of conda-forge's packages."
 
 
 def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[str, ...]:

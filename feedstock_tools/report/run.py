@@ -69,11 +69,11 @@ def _some(lines: Sequence[str], elsewhere: str) -> Iterator[str]:
 
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:
-    """Why channels without real contents are used, once for each reason."""
+    """Why channels that are made here are used, once for each reason."""
     made_here = [channels for channels in agenda.channels.values() if channels.properties.made_here]
     for reason in dict.fromkeys(channels.why for channels in made_here):
-        yield f"Building on the STAND-IN channel: {reason}."
-        yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."
+        yield f"On the STAND-IN channel: {reason}."
+        yield "It has conda-forge's metadata, and contents from PyPI and this machine; packages built on it are marked."
 
 
 def again_notes(agenda: Agenda) -> Iterator[str]:

@@ -195,11 +195,11 @@ def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
 
 
 def _refuse_to_leave(chosen: Sequence[ConfigurationState], target: Target) -> None:
-    """Refuse to publish to another machine what was built on channels without real contents."""
+    """Refuse to publish to another machine what was built on channels that were made here."""
     built_on = (record.built_on for record in _records(chosen))
     private = next((channels for channels in built_on if not channels.may_leave_machine), None)
     if private is not None and not target.on_this_machine:
-        hint = "That channel's packages have no real contents. Publish to a folder."
+        hint = "That channel's packages are not conda-forge's. Publish to a folder."
         raise InputError(f"packages built on the {private.origin} channel cannot leave this machine", hint=hint)
 
 
