@@ -60,6 +60,8 @@ def init(
     from feedstock_tools.files.changes import write_whole
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import spec_from_text
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.variants.files import load
 
     source = _asked("Folder, git address or PyPI name of the project") if project is None else project
     if project is None and maintainer is None:
@@ -70,7 +72,9 @@ def init(
         raise InputError(
             "there is a spec already", path=path, hint="Name another folder with --output, or remove that file."
         )
-    text = first_spec(read, origin, maintainer, self_contained=self_contained)
+    found = pinning_of(None)
+    pinned = {"pinned": load(found.path, Platform.parse("linux-64")).values} if found else {}
+    text = first_spec(read, origin, maintainer, self_contained=self_contained, **pinned)
     spec_from_text(text, path)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)

@@ -38,7 +38,8 @@ class CMakeLists:
     """A CMakeLists.txt as far as it tells without being run.
 
     `name` is None if project() names a variable without a literal value; `written_name` is what project() has,
-    in its `line`. The other fields are those of `Project`.
+    in its `line`. `required` are those of `packages` without which it does not build. The other fields are those of
+    `Project`.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class CMakeLists:
     programs: tuple[str, ...]
     cuda_switches: tuple[str, ...]
     packages: tuple[str, ...]
+    required: tuple[str, ...]
     headers_alone: bool
     fetches: bool
 
@@ -93,6 +95,9 @@ def read_cmake_lists(folder: Path, defined: Collection[str] = ()) -> CMakeLists:
         programs=_installed(commands, [name for name, *_ in _arguments(commands, "add_executable")]),
         cuda_switches=tuple(dict.fromkeys(behind or _cuda_switches(commands))),
         packages=tuple(sorted(set(_packages(reached)) - _NOT_NAMED)),
+        required=tuple(
+            sorted({name for name, *words in _arguments(reached, "find_package") if "REQUIRED" in words} - _NOT_NAMED)
+        ),
         headers_alone=_has_headers_alone(commands),
         fetches=any(command.name in _FETCHES for command in reached),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
@@ -15,6 +15,8 @@ from feedstock_tools.generate.texts.wording import quoted
 _OF_CRATES = "THIRDPARTY.yml"
 #: The minor version of the oldest Python in conda-forge's pinning, and of the newest.
 _OLDEST, _NEWEST = 10, 14
+#: What conda-forge's pinning has of what projects of PyPI are built with, where none is at hand.
+_PINNED = frozenset({"numpy", "petsc4py", "pyqt", "pytorch", "slepc4py", "tensorflow", "vtk"})
 #: Those of a spec without a pinning.
 _OWN = range(11, 14)
 
@@ -28,17 +30,25 @@ class Origin:
     repository: str | None = None
 
 
-def first_spec(project: Project, origin: Origin, maintainer: str | None, *, self_contained: bool) -> str:
+def first_spec(
+    project: Project,
+    origin: Origin,
+    maintainer: str | None,
+    *,
+    self_contained: bool,
+    pinned: Collection[str] = _PINNED,
+) -> str:
     """The text of the spec. It generates as it is; what the project does not say has a comment.
 
     Args:
         maintainer: a name on GitHub; None if it is not known.
         self_contained: whether it takes its versions from the facts that ship with this program.
+        pinned: the keys of conda-forge's pinning.
     """
     parts = (
         _head(project, self_contained),
         _sources(origin),
-        _output(project, self_contained),
+        _output(project, self_contained, frozenset() if self_contained else pinned),
         _about(project, origin),
     )
     last = f"maintainers: [{quoted(maintainer)}]" if maintainer else "maintainers: [someone]  # your name on GitHub"
@@ -103,7 +113,7 @@ def _sources(origin: Origin) -> Iterator[str]:
     yield ""
 
 
-def _output(project: Project, self_contained: bool) -> Iterator[str]:
+def _output(project: Project, self_contained: bool, pinned: Collection[str]) -> Iterator[str]:
     if _is_pure(project):
         yield "# No compiled code is seen in the project, so that it is built once, with the oldest Python."
     if project.python is not None:
@@ -124,7 +134,7 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
     if project.kernels:
         yield "    # GPU builds must have code for each architecture."
         yield "    kernels: true"
-    yield from _requirements(project, self_contained)
+    yield from _requirements(project, self_contained, pinned)
     yield from _test(project)
     if project.kind == "cmake" and not project.headers_alone:
         yield "    # Packages that link it must run with this minor version; x is enough if its ABI is that stable."
@@ -134,8 +144,8 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
     yield ""
 
 
-def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
-    needs = dict(_needs(project, self_contained))
+def _requirements(project: Project, self_contained: bool, pinned: Collection[str]) -> Iterator[str]:
+    needs = dict(_needs(project, self_contained, pinned))
     if needs:
         yield "    requirements:"
     if project.packages:
@@ -335,7 +345,9 @@ def _test(project: Project) -> Iterator[str]:
         yield '        - test -n "$(ls "$PREFIX")"'
 
 
-def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[str]]]:
+def _needs(project: Project, self_contained: bool, pinned: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    with_torch = {"pytorch"} if project.for_torch else set[str]()
+    linked = [f"{package}  # a guess: CMake looks for {name}" for package, name in project.linked.items()]
     tools = [f"compiler: {language}" for language in project.languages]
     if project.languages:
         tools.append("stdlib: c")
@@ -349,33 +361,39 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
     elif project.for_torch:
         tools.append("ninja")  # with it, PyTorch compiles several files at once
     if project.kind == "python" and tools:
-        across = [
-            '"cross-python_{target_platform}"',
-            "python",
-            *(["numpy"] if "numpy" in _names(project.build) else []),
+        across = ['"cross-python_{target_platform}"', "python"]
+        across += [name for name in ("numpy", "pytorch") if name in with_torch | _names(project.build)]
+        tools = [
+            *(f"{{package: {name}, when: cross}}" for name in across),
+            *_torch_builds(project, "cross and "),
+            *tools,
         ]
-        tools = [*(f"{{package: {name}, when: cross}}" for name in across), *tools]
     if "rust" in project.languages:
         tools.append("cargo-bundle-licenses")
     if tools:
         yield "build", tools
-    if project.kind == "cmake" and "cuda" in project.languages:
-        yield "host", list(_cuda_host(project))
+    if project.kind == "cmake" and (host := [*linked, *_cuda_host(project)]):
+        yield "host", host
     if project.kind == "python":
-        # conda-forge pins the numpy that packages are built with; its run export has the bound that follows.
-        pinned = frozenset() if self_contained else frozenset({"numpy"})
-        build = [name if (name := need.split(" ")[0]) in pinned else need for need in project.build]
+        # What packages are built with has the version of the pinning; its run exports have the bounds that follow.
+        build = [name if (name := need.split(" ")[0]).replace("-", "_") in pinned else need for need in project.build]
         host = [*map(quoted, build), *_marked(project, project.marked_build, self_contained=self_contained)]
         run = [*map(quoted, project.run), *_marked(project, project.marked_run, self_contained=self_contained)]
         if _is_pure(project):
             yield "host", ["python {python_min}.*", "pip", *host]
             yield "run", ["python >={python_min}", *run]
             return
-        torch = ["pytorch"] if project.for_torch and "pytorch" not in _names(build) else []
+        torch = [*with_torch.difference(_names(build)), *_torch_builds(project)]
         cython = ["cython  # a guess: it has .pyx files and names no Cython"] if project.unnamed_cython else []
-        yield "host", ["python", "pip", *host, *cython, *torch, *_cuda_host(project)]
-        needed = ["pytorch"] if project.for_torch and "pytorch" not in _names(project.run) else []
-        yield "run", ["python", *run, *needed]
+        yield "host", ["python", "pip", *host, *cython, *torch, *linked, *_cuda_host(project)]
+        yield "run", ["python", *run, *with_torch.difference(_names(project.run)), *_torch_builds(project)]
+
+
+def _torch_builds(project: Project, also: str = "") -> Iterator[str]:
+    """The choice of PyTorch's builds: those with CUDA in GPU builds, as conda-forge's extensions of PyTorch have it."""
+    if "cuda" in project.languages and (project.for_torch or "pytorch" in _names(project.build)):
+        for kind in ("cuda", *([] if project.only_gpu else ["cpu"])):
+            yield f'{{package: "pytorch * {kind}*", when: {also}{kind}}}'
 
 
 #: The libraries whose headers PyTorch's own headers for CUDA include.

@@ -52,6 +52,30 @@ _FREQUENT = {
     "xgboost": "py-xgboost",
     "xxhash": "python-xxhash",
 }
+#: Modules of CMake → the packages of conda-forge that have what they find, where that is certain.
+OF_CMAKE: Mapping[str, tuple[str, ...]] = {
+    "BLAS": ("libblas", "libcblas"),
+    "BZip2": ("bzip2",),
+    "Boost": ("libboost-devel",),
+    "CURL": ("libcurl",),
+    "Eigen3": ("eigen",),
+    "FFTW3": ("fftw",),
+    "HDF5": ("hdf5",),
+    "JPEG": ("libjpeg-turbo",),
+    "LAPACK": ("libblas", "libcblas", "liblapack"),
+    "LibLZMA": ("liblzma-devel",),
+    "LibXml2": ("libxml2-devel",),
+    "OpenSSL": ("openssl",),
+    "PNG": ("libpng",),
+    "Protobuf": ("libprotobuf",),
+    "SQLite3": ("sqlite",),
+    "TBB": ("tbb-devel",),
+    "TIFF": ("libtiff",),
+    "ZLIB": ("zlib",),
+    "fmt": ("fmt",),
+    "spdlog": ("spdlog",),
+    "zstd": ("zstd",),
+}
 #: Those of them that have a part of their package, or are another build of it: it is not made of their wheels.
 _NOT_THE_PACKAGE = re.compile(r"cupy-cuda\d+x|faiss-gpu|jax-cuda12-plugin|opencv-python-headless|tensorflow-[cg]pu")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email import message_from_string
 from email.message import Message
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
-from feedstock_tools.generate.package_names import PackageNames, normalized
+from feedstock_tools.generate.package_names import OF_CMAKE, PackageNames, normalized
 from feedstock_tools.generate.setup_script import SetupScript, read_setup_script
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_below, is_file, open_file, read_text, read_up_to
@@ -125,7 +125,8 @@ class Project:
     under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake compiles
     CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and turn
     CUDA on. `headers_alone`: CMake installs headers and no library. `packages` are those that its build looks for, as
-    its files name them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
+    its files name them; `linked` packages of conda-forge that its build cannot do without, each with its name in CMake;
+    `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
     `environment` are variables that turn CUDA on in its setup.py, `asked` others that may, `force_build` those that
     make it compile at all. `runs_cmake`, `packs_libraries`: as `SetupScript` has them. `fetches`: it may fetch files as
     it builds.
@@ -156,6 +157,7 @@ class Project:
     cuda_switches: tuple[str, ...] = ()
     headers_alone: bool = False
     packages: tuple[str, ...] = ()
+    linked: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
     by_address: tuple[str, ...] = ()
     possible_licenses: tuple[str, ...] = ()
@@ -199,6 +201,7 @@ def _is_python(folder: Path) -> bool:
 
 def _cmake_project(folder: Path) -> Project:
     lists = read_cmake_lists(folder)
+    linked = _linked(lists)
     licenses = licenses_of_text(folder)
     parts = (path.parent.name for path in folder.glob("*/pyproject.toml"))
     return Project(
@@ -217,7 +220,8 @@ def _cmake_project(folder: Path) -> Project:
         libraries=lists.libraries,
         programs=lists.programs,
         cuda_switches=lists.cuda_switches,
-        packages=lists.packages,
+        packages=tuple(name for name in lists.packages if name not in linked.values()),
+        linked=linked,
         fetches=lists.fetches,
         parts=tuple(sorted(name for name in parts if not _CONTROL.search(name))),
     )
@@ -294,6 +298,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     )
     if script.packs_libraries and not languages:
         languages = ("c",)
+    linked = _linked(cmake, build)
     stated_license, of_crate = _stated_license(about, info), _license_of_crate(crate)
     licenses = (own,) if (own := stated_license or of_crate) else licenses_of_text(folder)
     return Project(
@@ -320,7 +325,8 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         runs_cmake=script.runs_cmake,
         packs_libraries=script.packs_libraries,
         fetches=script.fetches or (cmake is not None and cmake.fetches),
-        packages=_looked_for(folder, (*build, *(need for need, _ in marked_build)), script, cmake),
+        packages=_looked_for(folder, (*build, *(need for need, _ in marked_build)), script, cmake, linked.values()),
+        linked=linked,
         programs=programs,
         marked_build=marked_build,
         marked_run=marked_run,
@@ -458,11 +464,20 @@ def _cmake_of(
         return None
 
 
-def _looked_for(folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None) -> tuple[str, ...]:
+def _linked(cmake: CMakeLists | None, build: tuple[str, ...] = ()) -> dict[str, str]:
+    """The packages of what CMake must find, each with its name in CMake; none that a project requires already."""
+    known = {need.split(" ")[0] for need in build}
+    named = {package: name for name in (cmake.required if cmake else ()) for package in OF_CMAKE.get(name, ())}
+    return {package: name for package, name in named.items() if package not in known}
+
+
+def _looked_for(
+    folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None, linked: Collection[str]
+) -> tuple[str, ...]:
     """What the build of a Python project looks for beyond its requirements."""
     found = {*script.links, *(cmake.packages if cmake else ()), *_meson_dependencies(folder)}
     known = {normalized(need.split(" ")[0]) for need in build}
-    return tuple(sorted(name for name in found if normalized(name) not in known))
+    return tuple(sorted(name for name in found.difference(linked) if normalized(name) not in known))
 
 
 def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bool:

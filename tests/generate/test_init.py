@@ -316,7 +316,7 @@ def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path
         "project(folds VERSION 1.0 LANGUAGES CXX)\n"
         'option(FOLDS_CUDA "Build with CUDA" OFF)\noption(FOLDS_CUDA_GRAPHS "" ON)\n'
         "if(FOLDS_CUDA)\n  enable_language(CUDA)\n  find_package(CUDAToolkit REQUIRED)\nendif()\n"
-        "find_package(ZLIB REQUIRED)\n"
+        "find_package(ZLIB REQUIRED)\nfind_package(PNG)\nfind_package(ownlib REQUIRED)\n"
     )
     files = {"CMakeLists.txt": text, "LICENSE": MIT, "python/pyproject.toml": SETUPTOOLS}
     _init(write_files(tmp_path / "project", files), "-o", tmp_path / "feedstock")
@@ -327,5 +327,6 @@ def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path
     assert output.script is not None
     assert output.script.cuda_options == ("-DFOLDS_CUDA=ON",)
     assert output.kernels is True
-    assert "The build looks for ZLIB:" in written
+    assert "The build looks for PNG, ownlib:" in written
+    assert "        - zlib  # a guess: CMake looks for ZLIB\n" in written
     assert "# python/ has a pyproject.toml." in written

@@ -45,14 +45,30 @@ def test_an_extension_of_pytorch_gets_cuda_builds(tmp_path: Path) -> None:
     assert 'environment: {FORCE_CUDA: [{value: "1", when: cuda}]}' in text
     assert "    kernels: true\n" in text
     assert "skip: [python < 3.11]" in text
-    assert host[:4] == ["python", "pip", "setuptools", "pytorch"]
-    assert host[4:] == ["cuda-cudart-dev", "libcublas-dev", "libcusolver-dev", "libcusparse-dev"]
-    assert run == ["python", "pytorch >=2.0", "py-opencv"]
+    builds = ["pytorch * cuda*", "pytorch * cpu*"]
+    assert host[:6] == ["python", "pip", "setuptools", "pytorch", *builds]
+    assert host[6:] == ["cuda-cudart-dev", "libcublas-dev", "libcusolver-dev", "libcusparse-dev"]
+    assert run == ["python", "pytorch >=2.0", "py-opencv", *builds]
 
 
 @pytest.mark.parametrize("setup", [ALWAYS, "if not SKIP_CUDA_BUILD:\n    made = CUDAExtension('a')\n" + ALWAYS])
 def test_an_extension_that_always_needs_cuda_has_no_cpu_build(setup: str, tmp_path: Path) -> None:
-    assert "skip: [cpu, python < 3.11]" in spec_of(tmp_path, {"setup.py": setup})[0]
+    text = spec_of(tmp_path, {"setup.py": setup})[0]
+    assert "skip: [cpu, python < 3.11]" in text
+    assert "cpu*" not in text
+
+
+@pytest.mark.parametrize(
+    ("pinned", "host"), [({"pytorch"}, ["pytorch", "numpy >=2"]), ({"numpy", "a_b"}, ["pytorch >=2.4", "numpy", "a-b"])]
+)
+def test_what_the_pinning_has_is_built_with_in_its_version(pinned: set[str], host: list[str], tmp_path: Path) -> None:
+    requires = ["torch>=2.4", "numpy>=2", *(["a-b>1"] if "a_b" in pinned else [])]
+    files = {"pyproject.toml": f"[build-system]\nrequires = {requires}\n", "setup.py": TORCH}
+    project = read_project(write_files(tmp_path, files))
+    text = first_spec(project, Origin({"path": "x"}), "someone", self_contained=False, pinned=pinned)
+    needs = spec_from_text(text, tmp_path / "feedstock.yaml").outputs[0].requirements
+    assert [str(each.package) for each in needs.host][2 : 2 + len(host)] == host
+    assert "pytorch >=2.0" in [str(each.package) for each in needs.run]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +149,7 @@ def test_a_setup_script_that_runs_cmake_needs_it_and_its_languages(tmp_path: Pat
     assert "        - compiler: cuda\n        - stdlib: c\n        - cmake\n        - make\n" in text
     assert "# The build looks for ZLIB: name the packages with them in `host`." in text
     assert "skip: [cpu" not in text
-    assert run == ["python", "pytorch"]
+    assert run == ["python", "pytorch", "pytorch * cuda*", "pytorch * cpu*"]
 
 
 @pytest.mark.parametrize("sign", ["package_data={'a': ['liba.so']}", "distclass=D)\nclass D:\n  root_is_pure = (False"])

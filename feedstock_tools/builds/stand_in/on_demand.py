@@ -43,6 +43,8 @@ _HEAD_SECONDS = 30
 _LARGE, _LIST = 10_000_000, 1 << 21
 #: Of a build string for one Python.
 _PYTHON = re.compile(r"py(\d+)h")
+#: A pattern of builds by which recipes choose those for GPUs or without: `cuda*`.
+_BUILDS = re.compile(r"(cpu|cuda)_?\*")
 _FILE = re.compile(r"[A-Za-z0-9_.+!]+-[A-Za-z0-9_.+!]+(-[0-9]\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl")
 _PART = re.compile(r"(>=|<=|==|!=|~=|>|<|=)?\s*([0-9][\w.!+]*?)(\.\*|\*)?")
 #: The tags of wheels that a machine of a Linux takes, newest first; by the last one, pip takes the older names too.
@@ -159,6 +161,7 @@ def fetch_wheels(
     if not lacking:
         return
     lines, before = _lines(lacking, ties), [each.wheel for each in _recorded(record)]
+    builds = _builds(lacking)
     interpreter = (
         next((each.executable for each in find_pythons([python], path=machine.get("PATH"))), None) if python else None
     )
@@ -175,10 +178,9 @@ def fetch_wheels(
             _refuse_changed(found, folder)
             aliases = _aliases([_read(spec)[0] for spec in lacking], found, ties)
             _fetch(found, chosen, download, folder, machine, watch)
-            write_whole(
-                record,
-                json.dumps({"lines": lines, "packages": [_document(each) for each in (*found, *aliases)]}, indent=1),
-            )
+            built = [_as_built(each, builds, source) for each, source in zip(found, chosen, strict=True)]
+            packages = [_document(each) for each in (*built, *aliases)]
+            write_whole(record, json.dumps({"lines": lines, "packages": packages}, indent=1))
     except OSError as error:
         raise WorkError(f"cannot store wheels: {error.strerror or error}", path=folder) from error
 
@@ -188,7 +190,7 @@ def unfetched(
 ) -> tuple[list[str], Path]:
     """What a row requires of PyPI and has not been fetched, and the file that records what is; see `fetch_wheels`."""
     lacking = [spec for spec in unmet(specs, platform, python) if ties.project(_read(spec)[0])]
-    asked = [_lines(lacking, ties), platform.subdir, python, ties.names.date]
+    asked = [_lines(lacking, ties), platform.subdir, python, ties.names.date, *_builds(lacking).items()]
     record = folder / _RECORDS.replace("*", digest_of_values(asked)[:16])
     is_there = record.is_file() and all((folder / each.wheel.file).is_file() for each in _recorded(record))
     return ([] if is_there else lacking), record
@@ -207,6 +209,21 @@ def _options(platform: Platform, python: str | None) -> tuple[str, ...]:
     tags = (f"--platform=manylinux{name}_{machine}" for name in _LINUX)
     version = (f"--python-version={python}", "--implementation=cp") if python else ()
     return (*version, *tags, "--target=unused")
+
+
+def _builds(specs: Iterable[str]) -> dict[str, str]:
+    """The kind of builds that specs choose by a pattern: `cuda` for `pytorch * cuda*`."""
+    chosen = {spec.split(" ")[0]: _BUILDS.fullmatch(spec.split(" ")[-1]) for spec in specs if " " in spec}
+    return {name: found[1] for name, found in sorted(chosen.items()) if found}
+
+
+def _as_built(each: WheelPackage, builds: Mapping[str, str], chosen: ChosenWheel) -> WheelPackage:
+    """A wheel's package with a build string that says what the recipe chooses, unless the wheel lacks CUDA."""
+    kind = builds.get(each.wheel.package)
+    has_cuda = any(name.startswith(("cuda-", "nvidia-")) for name, _ in chosen.needs)
+    if each.package is None or kind is None or (kind == "cuda" and not has_cuda):
+        return each
+    return replace(each, package=replace(each.package, build=f"{kind}_{each.package.build}"))
 
 
 def _fetch(
@@ -391,7 +408,7 @@ def recorded_wheels(folder: Path | None) -> tuple[WheelPackage, ...]:
     """The packages of wheels that were fetched on demand, each once."""
     records = sorted(folder.glob(_RECORDS)) if folder is not None else ()
     found = {
-        (each.wheel.file, each.wheel.python, each.package and each.package.name): each
+        (each.wheel.file, each.wheel.python, each.package and (each.package.name, each.package.build)): each
         for path in records
         for each in _recorded(path)
     }

@@ -144,6 +144,7 @@ def _constraint_mistake(text: str) -> tuple[str, str] | None:
     "'>=1.0<2' is not a version constraint"
     >>> _constraint_mistake("click >=8 <9")[1]
     'Join constraints with commas: click >=8,<9'
+    >>> _constraint_mistake("pytorch * cuda*")  # any version, of these builds
     """
     name, rest = re.fullmatch(r"([A-Za-z0-9_.{}-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # always
     if not rest.strip():
@@ -154,7 +155,7 @@ def _constraint_mistake(text: str) -> tuple[str, str] | None:
     if re.fullmatch(rf"=={{0,1}}{_VERSION}=\S+", version):
         return None
     build = joined.removeprefix(version).strip()
-    if not _CONSTRAINT.fullmatch(version) or " " in build or build[:1] in tuple("<>=!~"):
+    if not (version == "*" or _CONSTRAINT.fullmatch(version)) or " " in build or build[:1] in tuple("<>=!~"):
         tidy = re.sub(r"(?<=[^,|<>=!~ ])\s*(?=>=|<=|==|!=|~=|[<>])", ",", joined)
         return f"'{rest.strip()}' is not a version constraint", f"Join constraints with commas: {name} {tidy}"
     if rest.strip() != joined or not rest.startswith(" "):

@@ -100,6 +100,27 @@ def test_the_newest_wheel_within_bounds_becomes_a_package_with_what_it_runs_with
 
 
 @on_linux
+@pytest.mark.parametrize(
+    ("spec", "needs", "builds"),
+    [
+        ("demokit * cuda*", ("Requires-Dist: nvidia-cublas",), {"cuda_py", "py"}),
+        ("demokit * cuda*", (), {"py"}),
+        ("demokit * cpu*", (), {"cpu_py", "py"}),
+    ],
+)
+def test_a_build_that_a_recipe_chooses_is_named_so_where_the_wheel_has_cuda(
+    spec: str, needs: tuple[str, ...], builds: set[str], tmp_path: Path
+) -> None:
+    index, kept = tmp_path / "index", tmp_path / "kept"
+    write_wheel(index, "demo-kit", "1.0", {"demo_kit/__init__.py": ""}, needs)
+    write_wheel(index, "nvidia-cublas", "1.0", {"nvidia/__init__.py": ""})
+    for asked in (["demokit", spec], ["demokit"]):
+        fetch_wheels(asked, HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    found = [each.package.build for each in recorded_wheels(kept) if each.package and each.package.name == "demokit"]
+    assert {build.partition("h")[0] for build in found} == builds
+
+
+@on_linux
 def test_what_extras_of_a_requirement_need_is_required_too(tmp_path: Path) -> None:
     index = tmp_path / "index"
     write_wheel(index, "demo-kit", "1.0", {"demo_kit.py": ""}, ("Requires-Dist: other[fast]",))
