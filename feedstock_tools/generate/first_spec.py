@@ -15,7 +15,7 @@ from feedstock_tools.generate.texts.wording import quoted
 _OF_CRATES = "THIRDPARTY.yml"
 #: The minor version of the oldest Python in conda-forge's pinning, and of the newest.
 _OLDEST, _NEWEST = 10, 14
-#: What conda-forge's pinning has of what projects of PyPI are built with, where none is at hand.
+#: What conda-forge's pinning has of the packages that projects of PyPI are built with, if none was fetched.
 _PINNED = frozenset({"numpy", "petsc4py", "pyqt", "pytorch", "slepc4py", "tensorflow", "vtk"})
 #: Those of a spec without a pinning.
 _OWN = range(11, 14)
