@@ -32,7 +32,7 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.matrix import log_file
-from feedstock_tools.report.run import are_same, comparison_words
+from feedstock_tools.report.run import are_same, comparison_words, library_lines
 from feedstock_tools.wording import code, duration, markup, moment, named, size_text
 
 if TYPE_CHECKING:
@@ -370,6 +370,7 @@ def _view(matrix: Matrix, state: ConfigurationState, tests: Sequence[TestRecord]
             for record in records
             if record.marks.get("tests") == "left out"
         ],
+        "libraries": library_lines(records),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.properties import properties_of
-from feedstock_tools.report.run import are_same, comparison_words, packages_json, verified_json
+from feedstock_tools.report.run import are_same, comparison_words, library_lines, packages_json, verified_json
 from feedstock_tools.wording import (
     code,
     counted,
@@ -223,7 +223,14 @@ def matrix_text(matrix: Matrix, width: int | None = None) -> str:
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}), width=width, spare=("where", "took", "when (UTC)"))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
+    if warnings := _libraries(table_lines):
+        parts += ["", *warnings]
     return "\n".join([*parts, *_kept(matrix), *_compared(matrix), *_brought(matrix), "", _totals(table_lines)])
+
+
+def _libraries(table_lines: Sequence[Line]) -> list[str]:
+    outputs = [output for line in table_lines for output in line.state.outputs if output.state == "done"]
+    return library_lines(output.record for output in outputs if output.record)
 
 
 def _kept(matrix: Matrix) -> list[str]:
@@ -305,6 +312,8 @@ def matrix_markdown(matrix: Matrix) -> str:
     out += markdown_table(_HEAD, map(_markdown_cells, table_lines))
     for group in groups(table_lines):
         out += ["", *_group_markdown(group)]
+    if warnings := _libraries(table_lines):
+        out += ["", *(f"- {markup(line)}" for line in warnings)]
     return "\n".join(out)
 
 

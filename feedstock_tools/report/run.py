@@ -112,6 +112,7 @@ def summary_text(
     artifacts, unique = result.artifacts, _unique(result.outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
     lines = ["", *_packages(built, width), *_failures(artifacts, unique)]
+    lines += library_lines(record for _, record in built)
     lines += _left_out(built)
     if built and not any(outcome.new for outcome in unique) and len(built) == len(unique):
         lines.append("Nothing to do: everything is built and unchanged.")
@@ -198,6 +199,15 @@ def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
                 lines.append(f"Its work folder is kept until the next build: {folder}")
     missing = sum(outcome.record is None for outcome in outcomes)
     return [*lines, f"{counted(missing, 'more output')} not reached."] if missing else lines
+
+
+def library_lines(records: Iterable[BuildRecord]) -> list[str]:
+    """The libraries that packages need and no requirement brings, each once."""
+    by_text: dict[str, list[str]] = {}
+    for record in records:
+        for text in record.libraries:
+            by_text.setdefault(text, []).append(record.output)
+    return [shown(f"WARNING: {' '.join(dict.fromkeys(names))}: {text}") for text, names in by_text.items()]
 
 
 def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:

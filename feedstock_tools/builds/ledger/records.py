@@ -23,6 +23,8 @@ _Check: TypeAlias = "Callable[[Any], bool]"
 #: Of a text: the longest reason, a solver's, has some kilobytes. Of a number: no size or time is greater.
 _LONGEST = 1 << 20
 _GREATEST = 1 << 63
+#: The mark of a build whose package needs libraries that no requirement brings.
+LIBRARIES = "libraries"
 #: The number of values in one query, below the limit of every SQLite.
 _AT_ONCE = 400
 
@@ -69,7 +71,7 @@ class BuildRecord:
         log: the log file's path below the ledger's folder.
         marks: notes: `channel` is the origin of its channels, if they have one (`ChannelProperties`), `tests` is
             `left out` if they were not run, with the reason under `tests-reason`, or names the emulator of a cross
-            build.
+            build; `libraries` has a line for each library that the package needs and no requirement brings.
         attempt: 1, or more for retries.
         machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
         cores: its number of cores; None if it was not built here.
@@ -121,6 +123,11 @@ class BuildRecord:
     def built_on(self) -> ChannelProperties:
         """The properties of the channels that it was built on."""
         return properties_of(self.marks.get("channel", ""))
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The libraries that its package needs and no requirement brings, each in a sentence."""
+        return tuple(self.marks.get(LIBRARIES, "").splitlines())
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from feedstock_tools.builds.engines.variables import RowSetting, build_environme
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.delivery import as_built, deliver
+from feedstock_tools.builds.runs.linking import needed_in
 from feedstock_tools.builds.runs.logs import LogFile, Skipped, without_secrets
 from feedstock_tools.builds.runs.row_build import RowBuild, claim
 from feedstock_tools.builds.runs.shared import environments_of, folders_of, refuse_incomplete, seal
@@ -184,10 +185,13 @@ def _take(build: RowBuild, event: Event, request: BuildRequest, watch: Watch) ->
     else:
         if isinstance(event, Log):
             build.log_of_output.append(event.text)
+            build.needed += needed_in(event.text)
             if event.text.strip().startswith(_ADVICE):
                 return
         elif isinstance(event, Output):
             build.printed.add(event.content)
+            if build.station.engine.name != "rattler-build":  # which reports in messages of its own
+                build.needed += needed_in(event.content.decode(errors="replace"))
         watch(event)
 
 
@@ -237,6 +241,8 @@ def _with_note(build: RowBuild, event: Failed) -> str:
 
     if event.during == "tests":
         return "\n".join([event.reason, *errors_in(build.printed)])
+    if "Overlinking against" in event.reason and build.station.channels.properties.made_here:
+        return f"{event.reason}\nNote: packages of the stand-in channel, glibc's too, have no libraries to compare with"
     if event.during != "script":
         unnamed = event.during == "engine" and "://" not in event.reason
         why = explain_fetch(build.log_of_output) if unnamed else None

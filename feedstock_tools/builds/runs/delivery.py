@@ -20,9 +20,11 @@ from typing import Any
 
 from feedstock_tools.builds.channels import OpenChannels
 from feedstock_tools.builds.engines.comparable import hide_credentials, names_of, with_paths
-from feedstock_tools.builds.engines.contract import BuildRequest, Built
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Log
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, PackageRecord, SolvedPackage, now
+from feedstock_tools.builds.ledger.records import LIBRARIES
+from feedstock_tools.builds.runs.linking import without_bringer
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -58,10 +60,24 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         sha256=sha256_of(event.package),
         mtime_ns=event.package.stat().st_mtime_ns,
     )
+    _note_libraries(build, artifact)
     metadata = {event.package: artifact.metadata}
     entered(build, event, package, artifact.environments, lambda: add_packages(channel, [event.package], metadata)[0])
     build.promises[promise.name] = promise
     build.locks.release(lock_name(planned, build.station.channels.properties))
+
+
+def _note_libraries(build: RowBuild, artifact: Artifact) -> None:
+    """Write to log and record what the package needs and no requirement brings."""
+    assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
+    host = [package.name for each in artifact.environments if each.environment == "host" for package in each.packages]
+    run = [spec.split()[0] for spec in artifact.metadata.depends]
+    has_contents = not build.station.channels.properties.made_here
+    found = list(without_bringer(build.needed, run, host, has_contents=has_contents))
+    for text in found:
+        build.log.write(Log(f"WARNING: {text}", "feedstock-tools", "warn"))
+    if found:
+        build.running = replace(build.running, marks={**build.running.marks, LIBRARIES: "\n".join(found)})
 
 
 def _checked(build: RowBuild, package: Path, promise: PlannedOutput, request: BuildRequest) -> Artifact:

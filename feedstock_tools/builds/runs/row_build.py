@@ -35,7 +35,8 @@ class RowBuild:
     """A build of a row while it runs: the records it has started and finished, in order.
 
     `promises` are the finished outputs of the plan, each with the build string of its package; `environments` are the
-    packages of a shared build's environments, as solved when it begins.
+    packages of a shared build's environments, as solved when it begins. `needed` are the libraries that the engine
+    reports of the running output (`needed_in`).
     """
 
     site: Site
@@ -51,6 +52,7 @@ class RowBuild:
     printed: LastLines = field(default_factory=lambda: LastLines(_PRINTED))
     promises: dict[str, PlannedOutput] = field(default_factory=dict)
     environments: dict[str, str] | None = None
+    needed: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def outputs(self) -> dict[str, PlannedOutput]:
@@ -67,6 +69,7 @@ class RowBuild:
             WorkError: its inputs have changed since they were planned, so its origin would be unclear.
         """
         self.log_of_output.clear()
+        self.needed.clear()
         self.printed = LastLines(_PRINTED)
         self.guard.peak = 0
         self.running = self.station.ledger.begin(self._record(output))

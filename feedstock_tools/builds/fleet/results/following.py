@@ -15,7 +15,7 @@ from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished, HostEvent
 from feedstock_tools.builds.fleet.results.quarantine import LARGEST, Quarantine, Rejected
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
-from feedstock_tools.builds.ledger.records import moment_of
+from feedstock_tools.builds.ledger.records import LIBRARIES, moment_of
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.delivery import as_built
@@ -29,7 +29,7 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
 
 #: Marks of a host that are taken into a record, and their longest text.
-_MARKS = ("tests", "tests-reason")
+_MARKS = ("tests", "tests-reason", LIBRARIES)
 _LONGEST = 2000
 #: How often an attempt may begin an output: again with fewer compilers in parallel, and with less of anything else.
 _MOST_BEGUN = 100
