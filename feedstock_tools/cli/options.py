@@ -240,7 +240,7 @@ cores = option(
 memory = option(
     "--memory",
     metavar="SIZE",
-    meaning="Memory for all builds together, such as 48 GiB",
+    meaning="Memory for all builds together, such as 48 GiB, from 128 MiB",
     default_text="nine tenths of it",
 )
 jobs = option(

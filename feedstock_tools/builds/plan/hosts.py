@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.errors import InputError
 from feedstock_tools.processes import this_machine
 from feedstock_tools.wording import counted, duration, size_text
 
@@ -21,6 +22,8 @@ BUILD_SECONDS = 48 * 3600.0
 LOG_LIMIT = 1 << 30
 #: The default share of the machine's memory for builds: the desktop needs the rest.
 _OF_BUILDS = 0.9
+#: The least memory that builds are given: that of a package without a script took 107 MiB.
+_LEAST = 128 << 20
 #: The default memory of one compiler job, in bytes.
 _PER_JOB = 1 << 30
 #: The memory of a machine that does not report its own, in bytes.
@@ -38,7 +41,14 @@ class Capacity:
 
     @classmethod
     def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
-        """That number of cores and bytes, limited to those of the machine; default: its cores, most of its memory."""
+        """That number of cores and bytes, limited to those of the machine; default: its cores, most of its memory.
+
+        Raises:
+            InputError: no build fits into so little memory.
+        """
+        if memory is not None and memory < _LEAST:
+            hint = f"Give {size_text(_LEAST)} or more; builds with a compiler need 1 GiB and more."
+            raise InputError(f"no build fits into {size_text(memory)} of memory", hint=hint)
         cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         usable = tuple(cpus)
         return cls(usable[: cores or len(usable)], min(memory or int(_memory() * _OF_BUILDS), _memory()))

@@ -112,3 +112,11 @@ def test_a_row_without_known_time_is_no_part_of_a_sum_that_claims_to_be_one(gpu_
     shown = gpu_feedstock.run("plan", *on).stdout
     assert "At least " in shown
     assert "of unknown time" in shown
+
+
+@pytest.mark.parametrize("words", [("build", CPU), ("plan",)])
+def test_a_limit_that_no_build_fits_into_is_refused(feedstock: TinyFeedstock, words: tuple[str, ...]) -> None:
+    run = feedstock.ask(*words, "--memory", "1K", "--channel", str(feedstock.channel))
+    assert run.returncode == 2
+    assert run.stderr.startswith("error: no build fits into 1.0 KiB of memory\n  Give 128.0 MiB or more")
+    assert not feedstock.artifacts.exists()
