@@ -213,8 +213,8 @@ def _options(platform: Platform, python: str | None) -> tuple[str, ...]:
 
 def _builds(specs: Iterable[str]) -> dict[str, str]:
     """The kind of builds that specs choose by a pattern: `cuda` for `pytorch * cuda*`."""
-    chosen = {spec.split(" ")[0]: _BUILDS.fullmatch(spec.split(" ")[-1]) for spec in specs if " " in spec}
-    return {name: found[1] for name, found in sorted(chosen.items()) if found}
+    words = (spec.split(" ") for spec in sorted(specs))
+    return {name: found[1] for name, *rest in words if rest and (found := _BUILDS.fullmatch(rest[-1]))}
 
 
 def _as_built(each: WheelPackage, builds: Mapping[str, str], chosen: ChosenWheel) -> WheelPackage:

@@ -114,7 +114,7 @@ def test_a_build_that_a_recipe_chooses_is_named_so_where_the_wheel_has_cuda(
     index, kept = tmp_path / "index", tmp_path / "kept"
     write_wheel(index, "demo-kit", "1.0", {"demo_kit/__init__.py": ""}, needs)
     write_wheel(index, "nvidia-cublas", "1.0", {"nvidia/__init__.py": ""})
-    for asked in (["demokit", spec], ["demokit"]):
+    for asked in ([spec, "demokit >=1"], ["demokit"]):
         fetch_wheels(asked, HERE, PYTHON, TIES, kept, _machine(index), unwatched)
     found = [each.package.build for each in recorded_wheels(kept) if each.package and each.package.name == "demokit"]
     assert {build.partition("h")[0] for build in found} == builds
