@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b, sha1, sha256
 from pathlib import Path
@@ -97,3 +98,11 @@ def package_hash(contents: Mapping[str, object]) -> str:
     'h75cb000'
     """
     return f"h{sha1(_SORTED(contents).encode(), usedforsecurity=False).hexdigest()[:HASH_LENGTH]}"
+
+
+_BY_HASH = re.compile(r"/packages/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{60}/")
+
+
+def is_by_hash(address: str) -> bool:
+    """Whether an address of PyPI has the hash of its file in it, so that it leads to no other version."""
+    return _BY_HASH.search(address) is not None

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -34,6 +35,12 @@ _LARGEST_PAGE, _LARGEST_ARCHIVE = 64 << 20, 256 << 20
 #: Limits of an archive: entries, bytes of all of them together, bytes of one text.
 _MOST_ENTRIES, _LARGEST_CONTENT, _LARGEST_TEXT = 100_000, 4 << 30, 1 << 20
 _ENDINGS = (".tar.gz", ".zip")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FILES_OF_PYPI = "files.pythonhosted.org"
+#: The addresses of source archives that PyPI answers with the files' own; the first is today's.
+_ON_PYPI = re.compile(
+    r"https://(?:pypi\.org|pypi\.io|pypi\.python\.org|files\.pythonhosted\.org)/packages/source/\w/([\w.-]+)/([\w.+-]+)"
+)
 _FINAL = re.compile(r"[0-9]+(\.[0-9]+)*(\.post[0-9]+)?")
 _TEXTS = re.compile(
     r"(PKG-INFO|pyproject\.toml|setup\.cfg|[^/]+\.py|meson\.build|(LICEN[CS]E|COPYING)[^/]*|"
@@ -52,7 +59,7 @@ class SourceArchive:
     version: str
     url: str
     sha256: str
-    #: The address with `{version}` in it, where one answers that does not change its form with the version.
+    #: The address with `{version}` in it that does not change its form with the version: PyPI's, or one that answers.
     template: str | None = None
 
 
@@ -63,7 +70,7 @@ def newest_source(name: str, machine: Mapping[str, str], version: str | None = N
         InputError: no index has the project, or it has no such archive.
         WorkError: an index does not answer, or not as an index does.
     """
-    normal = re.sub(r"[-_.]+", "-", name).lower()
+    normal = _normalized(name)
     for index in index_urls(machine):
         files = _files(index, normal)
         if files is None:
@@ -77,6 +84,24 @@ def newest_source(name: str, machine: Mapping[str, str], version: str | None = N
         return SourceArchive(normal, newest.version, newest.url, newest.sha256, _template(index, normal, newest))
     hint = "Name a folder, the address of a git repository (https://…, file://…), or a project of the package index."
     raise InputError(f"there is no folder '{name}', and no such project in the package index", hint=hint)
+
+
+def listed_source(address: str, machine: Mapping[str, str]) -> SourceArchive | None:
+    """Where pip's indexes have the source archive that has such an address on PyPI; None for other files.
+
+    `https://pypi.org/packages/source/d/demo/demo-1.0.tar.gz` leads to a file whose own address nothing tells but an
+    index; a mirror has that alone.
+
+    Raises:
+        WorkError: an index does not answer, or not as an index does.
+    """
+    if (found := _ON_PYPI.fullmatch(address)) is None:
+        return None
+    for index in index_urls(machine):
+        for url, digest in _files(index, _normalized(found[1])) or ():
+            if _file_name(url) == found[2] and _SHA256.fullmatch(digest):
+                return SourceArchive(_normalized(found[1]), "", url, digest)
+    return None
 
 
 def _files(index: str, name: str) -> list[tuple[str, str]] | None:
@@ -137,39 +162,53 @@ class _Anchors(HTMLParser):
 
 def _archives(files: Iterable[tuple[str, str]], name: str) -> Iterator[SourceArchive]:
     for url, digest in files:
-        file = unquote(PurePosixPath(urlsplit(url).path).name)
+        file = _file_name(url)
         ending = next((ending for ending in _ENDINGS if file.endswith(ending)), None)
         stem, _, version = file.removesuffix(ending or "").rpartition("-")
-        if ending is None or re.sub(r"[-_.]+", "-", stem).lower() != name or not _FINAL.fullmatch(version):
+        if ending is None or _normalized(stem) != name or not _FINAL.fullmatch(version):
             continue
         try:
             parse_version(version)
         except InvalidVersionError:
             continue
-        if re.fullmatch(r"[0-9a-f]{64}", digest):
+        if _SHA256.fullmatch(digest):
             yield SourceArchive(name, version, url, digest)
 
 
 def _template(index: str, name: str, archive: SourceArchive) -> str | None:
-    """The address that conda-forge uses, `<index>/packages/source/d/demo/demo-{version}.tar.gz`, if it answers."""
-    root = index.rstrip("/").removesuffix("/simple")
-    file = PurePosixPath(urlsplit(archive.url).path).name
-    url = f"{without_credentials(root)}/packages/source/{name[0]}/{name}/{file}"
+    """The address that conda-forge uses, `https://pypi.org/packages/source/d/demo/demo-{version}.tar.gz`.
+
+    For a file of another index the same there, if it answers.
+    """
+    of_pypi = urlsplit(archive.url).hostname == _FILES_OF_PYPI
+    root = "https://pypi.org" if of_pypi else without_credentials(index.rstrip("/").removesuffix("/simple"))
+    url = f"{root}/packages/source/{name[0]}/{name}/{_file_name(archive.url)}"
     try:
-        answers = ask(url, seconds=_SECONDS, method="HEAD").status == 200
+        answers = of_pypi or ask(url, seconds=_SECONDS, method="HEAD").status == 200
     except NoAnswerError:
         answers = False
     return url.replace(f"-{archive.version}.", "-{version}.") if answers else None
 
 
+def _file_name(url: str) -> str:
+    return unquote(PurePosixPath(urlsplit(url).path).name)
+
+
+def _normalized(name: str) -> str:
+    """The name by which an index knows a project (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def unpack_texts(archive: SourceArchive, folder: Path) -> None:
     """Fetch an archive, check its hash, and unpack what tells about the project; of sources the names alone.
+
+    It comes from the address with `{version}`, if that answers.
 
     Raises:
         WorkError: it cannot be fetched, has another hash, or is damaged or too large.
     """
     place = folder.with_name(f"{folder.name}.archive")
-    _fetch(archive, place)
+    fetch_archive(archive, place)
     folder.mkdir()
     try:
         with place.open("rb") as stream:
@@ -184,22 +223,33 @@ def unpack_texts(archive: SourceArchive, folder: Path) -> None:
         raise WorkError(f"cannot read the source archive: {error}", path=Path(urlsplit(archive.url).path)) from error
 
 
-def _fetch(archive: SourceArchive, place: Path) -> None:
+def fetch_archive(archive: SourceArchive, place: Path) -> None:
+    """Fetch an archive into a file, and check its hash.
+
+    Raises:
+        WorkError: it cannot be fetched, or has another hash.
+    """
     if urlsplit(archive.url).scheme == "file":
         place.write_bytes(read_bytes(Path(unquote(urlsplit(archive.url).path)), _LARGEST_ARCHIVE, within=None))
+        url = archive.url
     else:
-        try:
-            with place.open("wb") as stream:
-                reply = ask(archive.url, seconds=_DOWNLOAD_SECONDS, largest=_LARGEST_ARCHIVE, take=stream.write)
-        except NoAnswerError as error:
-            raise WorkError(f"{without_credentials(archive.url)} cannot be fetched: {error}") from error
-        if reply.status != 200:
-            raise WorkError(
-                f"{without_credentials(archive.url)} cannot be fetched: the server answers with {reply.status}"
-            )
+        template = archive.template.format(version=archive.version) if archive.template else archive.url
+        url = next((each for each in (template, archive.url) if not (reason := _why_not_fetched(each, place))), "")
+        if not url:
+            raise WorkError(f"{without_credentials(archive.url)} cannot be fetched: {reason}")
     digest = sha256_of(place)
     if digest != archive.sha256:
-        raise WorkError(f"{without_credentials(archive.url)} has another SHA-256 ({digest}) than the index says")
+        raise WorkError(f"{without_credentials(url)} has another SHA-256 ({digest}) than the index says")
+
+
+def _why_not_fetched(url: str, place: Path) -> str:
+    """Fetch a file; the reason if that fails."""
+    try:
+        with place.open("wb") as stream:
+            status = ask(url, seconds=_DOWNLOAD_SECONDS, largest=_LARGEST_ARCHIVE, take=stream.write).status
+    except NoAnswerError as error:
+        return str(error)
+    return "" if status == HTTPStatus.OK else f"the server answers with {status}"
 
 
 def _members(archive: SourceArchive, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import new
+from hashlib import file_digest, new
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.channel.http import NoAnswerError, ask
+from feedstock_tools.channel.package_index import SourceArchive, fetch_archive, listed_source
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.redaction import without_credentials
 from feedstock_tools.stages import stage
@@ -38,11 +40,14 @@ class SourceFile:
     published: str = ""
 
 
-def fetch_source(url: str, kind: str, keep: Path) -> SourceFile:
+def fetch_source(url: str, kind: str, keep: Path, machine: Mapping[str, str]) -> SourceFile:
     """Download a source into the file `keep`, and compare its SHA-256 with the one that upstream publishes.
+
+    A source archive of PyPI that cannot be downloaded there comes from pip's indexes.
 
     Args:
         kind: `sha256`, `sha1` or `md5`.
+        machine: the environment, which names pip's indexes.
 
     Raises:
         InputError: it is not an address of the web.
@@ -68,6 +73,10 @@ def fetch_source(url: str, kind: str, keep: Path) -> SourceFile:
             reason = "" if status == HTTPStatus.OK else f"the server answers {status}"
         except NoAnswerError as error:
             reason = str(error)
+    if reason and (archive := _listed(url, machine)):
+        fetch_archive(archive, keep)
+        with keep.open("rb") as fetched:
+            return SourceFile(file_digest(fetched, kind).hexdigest(), "the package index")
     if reason:
         raise WorkError(f"{shown} cannot be downloaded: {reason}", hint=_HINT)
     ours = digests["sha256"].hexdigest()
@@ -80,6 +89,13 @@ def fetch_source(url: str, kind: str, keep: Path) -> SourceFile:
         if theirs:
             return SourceFile(digests[kind].hexdigest(), page)
     return SourceFile(digests[kind].hexdigest())
+
+
+def _listed(url: str, machine: Mapping[str, str]) -> SourceArchive | None:
+    """Where pip's indexes have a source archive of PyPI; None if none of them can be read."""
+    with suppress(WorkError):
+        return listed_source(url, machine)
+    return None
 
 
 def _pages(url: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -329,9 +330,10 @@ def _version(
     they are are named; --commit refuses a new version without any new source.
     """
     from feedstock_tools.channel.source_files import fetch_source
+    from feedstock_tools.digests import is_by_hash
     from feedstock_tools.edit.scripts import lines_naming
-    from feedstock_tools.edit.sources import keeps_all_sources
-    from feedstock_tools.edit.version import left_behind, lowered, set_version, version_of
+    from feedstock_tools.edit.sources import keeps_all_sources, kept_sources
+    from feedstock_tools.edit.version import left_behind, lowered, move_to, set_version, version_of
     from feedstock_tools.feedstock.patches import without_taken
     from feedstock_tools.files.temporary import temporary_folder
 
@@ -343,11 +345,20 @@ def _version(
 
             def downloaded(url: str, kind: str) -> str:
                 path = archives.setdefault(url, folder / str(len(archives)))
-                found = fetch_source(url, kind, path)
+                found = fetch_source(url, kind, path, os.environ)
                 where = f"the hash that {found.published} has" if found.published else "upstream publishes no hash"
                 say_note(f"-- downloaded {url}: {where}")
                 return found.digest
 
+            moved = move_to(before, version, output=output, variables=variables, sources=sources)
+            kept = kept_sources(before, moved) if keeps_all_sources(before, moved) and not keep_sources else []
+            for number, place, address in kept:
+                if is_by_hash(address):
+                    hint = f"Give the new address with --source {number}=ADDRESS, or keep this one with --keep-sources."
+                    message = (
+                        f"{place}: source {number} does not follow the version: {address} has the hash of its file"
+                    )
+                    raise InputError(message, hint=hint)
             recipe = set_version(
                 before, version, sha256 or downloaded, output=output, variables=variables, sources=sources
             )

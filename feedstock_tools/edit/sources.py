@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from feedstock_tools.digests import is_by_hash
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.variables import (
@@ -90,12 +91,17 @@ def keeps_all_sources(document: Document, moved: Document) -> bool:
 
 
 def following(document: Document, old: str, version: str) -> list[TextEdit]:
-    """Changes of addresses and tags that have the old version written out: it becomes the new one."""
+    """Changes of addresses and tags that have the old version written out: it becomes the new one.
+
+    An address that has the hash of its file stays, since it leads to no other.
+    """
     if "." not in old:
         return []  # a number alone may be anything
     pattern = re.compile(rf"(?<![0-9])(?<![0-9]\.){re.escape(old)}(?![0-9]|\.[0-9])")
     changes = []
     for leaf in (leaf for source in written_sources(document) for leaf in _leaves(source)):
+        if is_by_hash(leaf.text):
+            continue
         pieces = _TEMPLATE.split(leaf.text)
         text = "".join(piece if index % 2 else pattern.sub(version, piece) for index, piece in enumerate(pieces))
         changes += replaced(document, leaf, text) if text != leaf.text else []

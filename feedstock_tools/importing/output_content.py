@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from feedstock_tools.conditions.spec import to_expression, to_selector, to_spec
 from feedstock_tools.conditions.tree import Condition
+from feedstock_tools.digests import is_by_hash
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.texts import v0, v1
 from feedstock_tools.generate.texts.rendering import block_lines
@@ -168,7 +169,11 @@ def text_of(text: str) -> str:
 def literal(text: str, version: str) -> str:
     """A text with placeholders, also for the version where it is written out."""
     value = text_of(text)
-    return value if len(version) < 3 else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
+    return (
+        value
+        if len(version) < 3 or is_by_hash(value)
+        else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
+    )
 
 
 def requirement(entry: Entry) -> Any:

@@ -8,14 +8,15 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.channel import package_index
-from feedstock_tools.channel.package_index import newest_source, unpack_texts
+from feedstock_tools.channel.http import Reply
+from feedstock_tools.channel.package_index import fetch_archive, newest_source, unpack_texts
 from feedstock_tools.channel.pip import index_urls
 from feedstock_tools.errors import InputError, WorkError
 from tests.support.limits import limited
@@ -99,6 +100,31 @@ def test_an_address_for_all_versions_is_taken_if_it_answers(index: Index) -> Non
     template = newest_source("py-demo", index.machine).template
 
     assert template == f"{index.root}/packages/source/p/py-demo/py_demo-{{version}}.tar.gz"
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error"), [(404, b"", None), (200, b"x", None), (200, b"y", "has another SHA-256")]
+)
+def test_a_file_of_pypi_has_its_address_for_all_versions_which_is_compared_if_it_answers(
+    status: int, content: bytes, error: str | None, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = f"https://files.pythonhosted.org/packages/aa/bb/{'c' * 60}/py_demo-1.10.zip"
+    page = f'<a href="{own}#sha256={sha256(b"x").hexdigest()}">x</a>'
+    index.pages["/simple/py-demo/"] = ("text/html", page.encode())
+    found = newest_source("py-demo", index.machine)
+    assert found.template == "https://pypi.org/packages/source/p/py-demo/py_demo-{version}.zip"
+
+    def ask(url: str, *, take: Callable[[bytes], object], **_: object) -> Reply:
+        take(b"x" if url == own else content)
+        return Reply(200 if url == own else status, {})
+
+    monkeypatch.setattr(package_index, "ask", ask)
+    if error is None:
+        fetch_archive(found, tmp_path / "it")
+        assert (tmp_path / "it").read_bytes() == b"x"
+    else:
+        with pytest.raises(WorkError, match=error):
+            fetch_archive(found, tmp_path / "it")
 
 
 def test_an_index_of_html_is_read(index: Index) -> None:

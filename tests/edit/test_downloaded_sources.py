@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import source_files
+from feedstock_tools.channel import package_index, source_files
+from feedstock_tools.channel.http import NoAnswerError
 from feedstock_tools.channel.source_files import fetch_source
 from feedstock_tools.edit.draft import open_draft
 from feedstock_tools.errors import InputError, WorkError
@@ -108,7 +109,7 @@ def test_a_published_hash_is_found_where_upstreams_put_it(
     digest = hashlib.sha256(archive(tmp_path / "served/demo.tar.gz")).hexdigest()
     if text is not None:
         (tmp_path / "served" / page).write_text(text.format(digest, "b" * 64))
-    found = fetch_source(f"{served}/demo.tar.gz", "sha256", tmp_path / "kept")
+    found = fetch_source(f"{served}/demo.tar.gz", "sha256", tmp_path / "kept", {})
     assert found.digest == digest
     assert found.published == (f"{served}/{page}" if text and "other-demo" not in text else "")
     assert (tmp_path / "kept").read_bytes() == (tmp_path / "served/demo.tar.gz").read_bytes()
@@ -128,7 +129,7 @@ def test_another_published_hash_is_an_error_that_names_both(
     (tmp_path / "served/page").write_text(json.dumps(answer))
     monkeypatch.setattr(source_files, "_pages", lambda _url: [f"{served}/page"])
     with pytest.raises(WorkError, match=rf"but {served}/page says b{{64}}\n"):
-        fetch_source(f"{served}/demo.tar.gz", "md5", tmp_path / "kept")
+        fetch_source(f"{served}/demo.tar.gz", "md5", tmp_path / "kept", {})
 
 
 @pytest.mark.parametrize(
@@ -159,15 +160,15 @@ def test_a_download_says_what_it_does_and_why_it_fails(tmp_path: Path, served: s
     said: list[str] = []
     listen(said.append)
     try:
-        fetch_source(f"{served}/large", "sha256", tmp_path / "kept")
+        fetch_source(f"{served}/large", "sha256", tmp_path / "kept", {})
     finally:
         listen(lambda _: None)
     assert said[0] == f"downloading {served}/large"
     assert any(text.endswith("MiB") for text in said[1:])
     with pytest.raises(WorkError, match="cannot be downloaded: the server answers 404"):
-        fetch_source(f"{served}/gone", "sha256", tmp_path / "kept")
+        fetch_source(f"{served}/gone", "sha256", tmp_path / "kept", {})
     with pytest.raises(InputError, match="is not an address of the web"):
-        fetch_source("file:///etc/passwd", "sha256", tmp_path / "kept")
+        fetch_source("file:///etc/passwd", "sha256", tmp_path / "kept", {})
 
 
 def test_patches_of_a_zip_go_with_their_key_and_what_leads_out_is_not_read(tmp_path: Path) -> None:
@@ -186,3 +187,24 @@ def test_patches_of_a_zip_go_with_their_key_and_what_leads_out_is_not_read(tmp_p
     broken.write_bytes(b"\x1f\x8b not an archive")
     recipe.write_text(text)
     assert without_taken(open_draft(folder), dict.fromkeys(archives, broken)).recipe.text == text
+
+
+@pytest.mark.parametrize("host", ["pypi.org", "pypi.io", "files.pythonhosted.org"])
+def test_a_source_archive_of_pypi_that_does_not_answer_comes_from_the_index_of_pip(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object, **__: object) -> None:
+        raise NoAnswerError("no network")
+
+    (tmp_path / "simple/py-demo").mkdir(parents=True)
+    file = tmp_path / "simple/py-demo/py_demo-1.0rc1.tar.gz"
+    digest = hashlib.sha256(archive(file)).hexdigest()
+    file.with_name("index.html").write_text(f'<a href="{file.name}#sha256={digest}">x</a>')
+    monkeypatch.setattr(source_files, "ask", ask)
+    monkeypatch.setattr(package_index, "index_urls", lambda _: [(tmp_path / "simple").as_uri()])
+    kept = tmp_path / "kept"
+    found = fetch_source(f"https://{host}/packages/source/p/py_demo/{file.name}", "md5", kept, {})
+    assert found.digest == hashlib.md5(kept.read_bytes(), usedforsecurity=False).hexdigest()
+    assert found.published == "the package index"
+    with pytest.raises(WorkError, match="cannot be downloaded: no network"):
+        fetch_source(f"https://{host}/packages/source/p/py_demo/py_demo-2.0.tar.gz", "sha256", kept, {})

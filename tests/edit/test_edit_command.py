@@ -211,6 +211,19 @@ def test_a_version_over_the_old_source_is_not_committed(folder: Path) -> None:
     assert edit(folder, "version", "1.3", "--keep-sources", "--write").returncode == 0
 
 
+@pytest.mark.parametrize("words", [(), ("--write",), ("--sha256", "b" * 64, "--write")])
+def test_an_address_with_the_hash_of_its_file_follows_no_version(words: tuple[str, ...], folder: Path) -> None:
+    address = f"https://files.pythonhosted.org/packages/e0/60/{'a' * 60}/demo-1.2.tar.gz"
+    text = RECIPE.replace("https://example.org/demo-{{ version }}.tar.gz", address)
+    assert text != RECIPE
+    (folder / "recipe/meta.yaml").write_text(text)
+    refused = edit(folder, "version", "1.3", *words)
+    assert (refused.returncode, recipe(folder)) == (2, text)
+    assert "source 1 does not follow the version" in refused.stderr
+    assert edit(folder, "version", "1.3", "--keep-sources", "--write").returncode == 0
+    assert address in recipe(folder)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

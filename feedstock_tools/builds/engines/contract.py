@@ -52,6 +52,7 @@ class BuildRequest:
         cores: the number of cores for the build, and `memory` its bytes; None for no limit.
         epoch: the time in its packages, in seconds since 1970, which is also the `SOURCE_DATE_EPOCH` of its scripts.
         for_pip: the machine's settings of pip, and of the user's cache, for what the engine fetches itself.
+        other_addresses: second addresses of sources, where the recipe's do not answer; the embedded engine takes them.
         guard: enforces these limits on the engine's process, and ends it with its run; the engine attaches it.
     """
 
@@ -76,6 +77,7 @@ class BuildRequest:
     memory: int | None = None
     epoch: int = DEFAULT_EPOCH
     for_pip: Mapping[str, str] = field(default_factory=dict)
+    other_addresses: Mapping[str, str] = field(default_factory=dict)
     guard: Guard = field(default_factory=Guard)
 
     @property
@@ -118,6 +120,7 @@ class BuildRequest:
             "memory": self.memory,
             "epoch": self.epoch,
             "for_pip": dict(self.for_pip),
+            "other_addresses": dict(self.other_addresses),
         }
 
     @classmethod

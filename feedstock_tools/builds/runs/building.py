@@ -21,6 +21,8 @@ from feedstock_tools.builds.engines.contract import (
     repeated_staging,
 )
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
+from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.engines.embedded.other_addresses import other_addresses
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError, cores_apart
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
@@ -134,6 +136,9 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         memory=share.memory,
         epoch=site.epoch,
         for_pip={name: value for name, value in station.machine.items() if _OF_PIP.match(name)},
+        other_addresses=other_addresses(site.inputs.recipe, site.artifacts.sources, station.machine)
+        if isinstance(station.engine, RattlerBuild)
+        else {},
         guard=build.guard,
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +91,21 @@ def test_what_fails_the_same_way_again_is_tried_once(
     assert why in run.stdout
     assert attempts(feedstock) == [("libtiny", 1, "failed")]
     assert len(asked) == 1
+
+
+def test_a_source_archive_of_pypi_that_does_not_answer_comes_from_the_index_of_pip(
+    feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    feedstock.keep_outputs(1)
+    index, content = tmp_path / "simple/demo-more", archive()
+    index.mkdir(parents=True)
+    (index / "demo_more-1.0.tar").write_bytes(content)
+    digest = sha256(content).hexdigest()
+    (index / "index.html").write_text(f'<a href="demo_more-1.0.tar#sha256={digest}">x</a>')
+    with_source(feedstock, "https://pypi.org/packages/source/d/demo-more/demo_more-1.0.tar", digest)
+    nothing_listens = "http://127.0.0.1:9"
+    machine = {"HTTPS_PROXY": nothing_listens, "https_proxy": nothing_listens, "PIP_CONFIG_FILE": os.devnull}
+    run = feedstock.build(
+        ROW, environment={**machine, "PIP_INDEX_URL": index.parent.as_uri(), "PIP_EXTRA_INDEX_URL": ""}
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

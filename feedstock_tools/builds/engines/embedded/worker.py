@@ -24,6 +24,7 @@ from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded import patchelf
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
 from feedstock_tools.builds.engines.embedded.fixed_place import place_of as fixed_place_of
+from feedstock_tools.builds.engines.embedded.other_addresses import with_other_addresses
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, first_on_path, print_past_engine
 from feedstock_tools.builds.engines.embedded.sharing import build_heir, build_shared, inherits, original_documents
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
@@ -139,10 +140,13 @@ def build(request: BuildRequest, events: _Events, place: Path) -> int:
 
 
 def _marked(recipe: ParsedV1, request: BuildRequest) -> ParsedV1:
-    """The recipe with the request's marks in `extra`, which becomes part of each package's about.json."""
-    if not request.extra:
-        return recipe
-    return parse_v1(_with_extra(recipe.text, request.extra), request.recipe)
+    """The recipe with the request's marks in `extra`, which becomes part of each package's about.json.
+
+    And with the other addresses of its sources.
+    """
+    text = with_other_addresses(recipe.text, request.recipe, request.other_addresses)
+    text = _with_extra(text, request.extra) if request.extra else text
+    return recipe if text == recipe.text else parse_v1(text, request.recipe)
 
 
 def _with_extra(text: str, extra: Mapping[str, str]) -> str:
