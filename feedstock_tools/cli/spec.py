@@ -137,9 +137,9 @@ def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Proje
         InputError: there is no such project.
         WorkError: its repository cannot be cloned, or the package index cannot be read.
     """
-    from feedstock_tools.feedstock.git import project_at
+    from feedstock_tools.feedstock.git import project_at, tag_before
     from feedstock_tools.generate.first_spec import Origin
-    from feedstock_tools.generate.project import read_project
+    from feedstock_tools.generate.project import read_project, with_tag
 
     what = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
     if not source.strip():
@@ -148,6 +148,7 @@ def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Proje
         raise InputError("is a file", path=Path(source), hint=f"Name the folder of the project: {Path(source).parent}")
     if Path(source).is_dir():
         project = read_project(Path(source), names)
+        project = with_tag(project, tag_before(Path(source)) if project.version_of_git is not None else None)
         folder = output or Path(f"{project.name}-feedstock")
         relative = Path(os.path.relpath(Path(source).resolve(), (folder / "recipe").resolve())).as_posix()
         return project, Origin({"path": relative}), folder
@@ -155,8 +156,8 @@ def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Proje
         return _released(name[1], name[2], output, names)
     if "://" not in source and not source.startswith("git@"):
         raise InputError(f"there is no project '{source}'", hint=what)
-    with project_at(source) as (files, commit):
-        project = read_project(files, names)
+    with project_at(source) as (files, commit, tag):
+        project = with_tag(read_project(files, names), tag)
     homepage = source.removesuffix(".git") if source.startswith("http") else None
     return (
         project,

@@ -324,9 +324,30 @@ def _lines_of(files: Mapping[str, Content | None]) -> Iterator[bytes]:
             yield b"M 100" + mode + b" inline " + path + b"\ndata %d\n" % len(data) + data + b"\n"
 
 
+def tag_before(folder: Path) -> tuple[str, int] | None:
+    """The nearest tag of a version before the commit that a folder is at, and the number of commits since; None if
+    there is none, or no repository.
+    """
+    try:
+        with _opened(folder, is_bare=True) as place:
+            return _tag_before(place)
+    except FeedstockError:
+        return None
+
+
+def _tag_before(place: _Place) -> tuple[str, int] | None:
+    try:
+        answer = _asked(place, "describe", "--tags", "--long", "--match=*[0-9]*", _commit(place, "HEAD"))
+    except FeedstockError:  # no tag, or no commit
+        return None
+    found = re.fullmatch(r"([\w./+-]{1,250})-(\d{1,9})-g[0-9a-f]+", answer.decode(errors="replace").strip())
+    return (found[1], int(found[2])) if found else None
+
+
 @contextmanager
-def project_at(address: str) -> Iterator[tuple[Path, str]]:
-    """The small files of the newest commit of a repository, in a folder that is removed afterwards, and the commit.
+def project_at(address: str) -> Iterator[tuple[Path, str, tuple[str, int] | None]]:
+    """The small files of the newest commit of a repository, in a folder that is removed afterwards, the commit, and the
+    tag before it, as `tag_before` gives it.
 
     Nothing is checked out, so the project's attributes start no filter of the user's. A repository of this machine
     (`file://`) is read where it is.
@@ -354,7 +375,8 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
             if not (commit := _commit(place, "HEAD")):
                 raise nothing
             _write(place, _small(place, commit), folder)
-        yield folder, commit
+            tag = _tag_before(place)
+        yield folder, commit, tag
 
 
 @contextmanager

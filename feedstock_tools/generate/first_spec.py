@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.wording import quoted
+from feedstock_tools.wording import counted
 
 #: The file with the licenses of a Rust project's crates.
 _OF_CRATES = "THIRDPARTY.yml"
@@ -58,8 +59,9 @@ def first_spec(
 def _head(project: Project, self_contained: bool) -> Iterator[str]:
     yield "# `feedstock-tools generate` makes the recipe from this file; `generate --schema` prints all its keys."
     yield f"name: {project.name}"
+    since = f"  # the last tag, {counted(project.since_tag, 'commit')} before" if project.since_tag else ""
     yield f"version: {quoted(project.version or '0.1.0')}" + (
-        "" if project.version else "  # the project has none that can be read"
+        since if project.version else "  # the project has none that can be read"
     )
     if self_contained:
         yield "# With the versions that feedstock-tools knows; `conda-forge` follows the pinning of the day."
@@ -263,9 +265,16 @@ def _script(project: Project) -> Iterator[str]:
         yield "    # It may fetch files as it builds: a recipe names all that it builds from in `sources`."
     if project.packs_libraries:
         yield "    # A guess: its setup.py names no extension and packs libraries, which it makes itself."
+    values = [f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment]
+    if project.version_of_git:
+        yield "    # Its build asks git for the version, which is not in a recipe's sources, unless this says it."
+        values.append(f'{project.version_of_git}: "{{version}}"')
+    elif project.version_of_git is not None:
+        yield "    # Its build asks git for the version: see that the package has this one."
     if "cuda" in project.languages and len(project.cuda_switches) == 1:
         yield f"    # {project.cuda_switches[0]} is off by default, so that GPU builds would not use the GPU."
-        yield f"    script: {{template: {_template(project)}, cuda_options: [-D{project.cuda_switches[0]}=ON]}}"
+        options = f", cuda_options: [-D{project.cuda_switches[0]}=ON]"
+        yield f"    script: {{template: {_template(project)}{options}{_environment(values)}}}"
         return
     if project.cuda_switches:
         names = ", ".join(project.cuda_switches)
@@ -273,11 +282,12 @@ def _script(project: Project) -> Iterator[str]:
     if "rust" in project.languages:
         yield "    # conda-forge wants the licenses of the crates that are linked in."
         yield "    script:"
+        if project.version_of_git:
+            yield f"      - export {project.version_of_git}=$PKG_VERSION"
         yield f"      - cargo-bundle-licenses --format yaml --output {_OF_CRATES}"
         yield "      - $PYTHON -m pip install . -vv --no-deps --no-build-isolation"
         return
-    values = [f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment]
-    if values:
+    if project.environment:
         yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
     if project.asked:
         names = ", ".join(project.asked)
@@ -285,8 +295,11 @@ def _script(project: Project) -> Iterator[str]:
     if project.force_build:
         yield "    # Without it, setup.py takes a wheel that the project built, where it finds one."
         values += [f'{name}: "TRUE"' for name in project.force_build]
-    more = f", environment: {{{', '.join(values)}}}" if values else ""
-    yield f"    script: {{template: {_template(project)}{more}}}"
+    yield f"    script: {{template: {_template(project)}{_environment(values)}}}"
+
+
+def _environment(values: Sequence[str]) -> str:
+    return f", environment: {{{', '.join(values)}}}" if values else ""
 
 
 def _template(project: Project) -> str:

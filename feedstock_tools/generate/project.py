@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email import message_from_string
 from email.message import Message
 from itertools import islice
@@ -96,6 +96,8 @@ _PROVIDERS = {
     "scikit_build_core.metadata.fancy_pypi_readme": "hatch-fancy-pypi-readme",
     "scikit_build_core.metadata.setuptools_scm": "setuptools-scm",
 }
+#: The variable from which setuptools-scm, and what stands on it, takes a version in place of git's.
+_SETUPTOOLS_SCM = "SETUPTOOLS_SCM_PRETEND_VERSION"
 #: Languages as Meson names them → as recipes do; Cython compiles to C.
 _OF_MESON = {"c": "c", "cython": "c", "cpp": "cxx", "cuda": "cuda", "fortran": "fortran"}
 #: The labels under which projects name their repository.
@@ -130,6 +132,8 @@ class Project:
     `environment` are variables that turn CUDA on in its setup.py, `asked` others that may, `force_build` those that
     make it compile at all. `runs_cmake`, `packs_libraries`: as `SetupScript` has them. `fetches`: it may fetch files as
     it builds.
+    `version_of_git`: its build takes the version from git, unless this variable has one ("" if none can); it is
+    `since_tag` commits after the tag of `version`.
     `unnamed_cython`: its modules in Cython are compiled by what it does not name. `marked_build` and `marked_run` are
     further requirements, each with its marker. `guessed` are packages whose names the mapping of the day `names_of`
     does not have. `license` is None where its files leave several `possible_licenses`; `license_of_crate` is that of a
@@ -170,6 +174,8 @@ class Project:
     runs_cmake: bool = False
     packs_libraries: bool = False
     fetches: bool = False
+    version_of_git: str | None = None
+    since_tag: int = 0
     unnamed_cython: bool = False
     marked_build: tuple[tuple[str, str], ...] = ()
     marked_run: tuple[tuple[str, str], ...] = ()
@@ -189,6 +195,15 @@ def read_project(folder: Path, names: PackageNames = _FREQUENT_NAMES) -> Project
         return _cmake_project(folder)
     hint = "Name a folder with a CMakeLists.txt, pyproject.toml or setup.py, or the address of such a git repository."
     raise InputError("there is no project that `init` can read", path=folder, hint=hint)
+
+
+def with_tag(project: Project, tag: tuple[str, int] | None) -> Project:
+    """A project with the version of a tag, and the commits since, if its build takes the version from git."""
+    found = _OF_TAG.fullmatch(tag[0]) if tag and project.version_of_git is not None else None
+    return replace(project, version=found[1], since_tag=tag[1]) if found and tag else project
+
+
+_OF_TAG = re.compile(r"(?:[\w.]+[-/])?[vV]?([0-9]+(?:\.[0-9]+)*(?:\.?(?:a|b|rc|post)[0-9]+)?)")
 
 
 def _is_python(folder: Path) -> bool:
@@ -287,6 +302,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     cargo = _toml(folder / "Cargo.toml", folder) if is_file(folder / "Cargo.toml") else {}
     crate = package if isinstance(package := _below(cargo, "package"), dict) else {}
     version = about.get("version") or info["Version"] or _version_beside(folder, document, crate, module)
+    of_git = None if about.get("version") or info["Version"] else _version_of_git(document, script, stated)
     summary = about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
     run, marked_run, run_by_address = _requirements(needed, names)
@@ -305,6 +321,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         kind="python",
         name=_package_name(name),
         version=version or None,
+        version_of_git=of_git,
         summary=_line(summary),
         homepage=_labelled(addresses, ("homepage", *_REPOSITORY, *_DOCUMENTATION, *addresses))
         or _line(cmake.homepage if cmake else None),
@@ -500,6 +517,29 @@ def _compiled_languages(
     every = (stated, *of_tools, *of_files, of_cython, script.languages)
     named = {language for languages in every for language in languages}
     return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
+
+
+#: Keys of a pyproject.toml by which the version comes from git, a value if not any, and the variable that replaces it.
+_OF_GIT = (
+    (("hatch", "version", "source"), "vcs", _SETUPTOOLS_SCM),
+    (("pdm", "version", "source"), "scm", "PDM_BUILD_SCM_VERSION"),
+    (("poetry-dynamic-versioning",), None, "POETRY_DYNAMIC_VERSIONING_BYPASS"),
+    (("setuptools_scm",), None, _SETUPTOOLS_SCM),
+    (("versioningit",), None, ""),
+)
+
+
+def _version_of_git(document: Mapping[str, Any], script: SetupScript, required: Collection[str]) -> str | None:
+    """The variable that has the version in place of git, "" if there is none; None if git has no part in it."""
+    tools = document.get("tool", {})
+    for keys, value, variable in _OF_GIT:
+        if (found := _below(tools, *keys)) is not None and value in (None, found):
+            return variable
+    by_itself = "setuptools-scm" in required and _below(tools, "setuptools", "dynamic", "version") is None
+    is_dynamic = "version" in (_below(document, "project", "dynamic") or ())
+    if _providers(document).count("setuptools-scm") or script.arguments.get("use_scm_version"):
+        return _SETUPTOOLS_SCM
+    return _SETUPTOOLS_SCM if by_itself and is_dynamic else None
 
 
 def _below(document: Mapping[str, Any], *keys: str) -> Any:

@@ -202,7 +202,7 @@ def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def library_lines(records: Iterable[BuildRecord]) -> list[str]:
-    """The libraries that packages need and no requirement brings, each once."""
+    """The libraries that packages need and no requirement brings, and other doubts, each once."""
     by_text: dict[str, list[str]] = {}
     for record in records:
         for text in record.libraries:

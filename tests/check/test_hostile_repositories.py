@@ -478,7 +478,7 @@ def test_a_project_is_read_without_the_filters_that_the_user_has(
     attributes(feedstock, "* filter=x\n")
     (tmp_path / "settings").write_text(f'[filter "x"]\n\tsmudge = {trap}\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
-    with project_at(feedstock.as_uri()) as (folder, _):
+    with project_at(feedstock.as_uri()) as (folder, _, _):
         assert (folder / "conda-forge.yml").read_text() == "{}\n"
     assert not (tmp_path / "ran").exists()
     subprocess.run(["git", "clone", "-q", str(feedstock), str(tmp_path / "clone")], capture_output=True, check=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -126,6 +127,19 @@ def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:
     assert made.exception is None, made.exception
     source = read_spec(tmp_path / "feedstock").sources[0]
     assert (source.git, source.rev) == (f"file://{project}", head)
+
+
+@pytest.mark.parametrize("source", ["{0}", "file://{0}"])
+def test_a_version_that_git_has_is_that_of_the_tag(source: str, tmp_path: Path) -> None:
+    files = {"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['version']\n[tool.setuptools_scm]\n"}
+    project = write_files(tmp_path / "project", files)
+    committed(project)
+    subprocess.run(["git", "-C", str(project), "tag", "v3.2.0"], check=True)
+
+    made = _init(source.format(project), "-o", tmp_path / "feedstock")
+
+    assert made.exception is None, made.exception
+    assert read_spec(tmp_path / "feedstock").version == "3.2.0"
 
 
 def test_without_an_argument_it_asks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.first_spec import Origin, first_spec
-from feedstock_tools.generate.project import read_project
+from feedstock_tools.generate.project import read_project, with_tag
 from feedstock_tools.generate.setup_script import read_setup_script
 from feedstock_tools.generate.spec.reading import spec_from_text
 from tests.support.whole_tree import write_files
@@ -411,3 +411,56 @@ def test_a_version_is_read_where_the_project_has_it(files: dict[str, str], versi
     setup = {"setup.py": "import re\nsetup(name='a', version=re.search('x', open('a').read())[0])"}
     text = spec_of(tmp_path / "project", setup | files)[0]
     assert text.partition("version: ")[2].partition("\n")[0].partition("  #")[0].strip('"') == version
+
+
+@pytest.mark.parametrize(
+    ("files", "variable"),
+    [
+        pytest.param(
+            {"pyproject.toml": "[tool.setuptools_scm]\n"}, "SETUPTOOLS_SCM_PRETEND_VERSION", id="setuptools-scm"
+        ),
+        pytest.param(
+            {
+                "pyproject.toml": "[build-system]\nrequires = ['setuptools-scm']\n"
+                "[project]\nname='a'\ndynamic=['version']\n"
+            },
+            "SETUPTOOLS_SCM_PRETEND_VERSION",
+            id="setuptools-scm without a table",
+        ),
+        pytest.param(
+            {"setup.py": "setup(name='a', use_scm_version=True)"}, "SETUPTOOLS_SCM_PRETEND_VERSION", id="setup.py"
+        ),
+        pytest.param(
+            {"pyproject.toml": '[tool.hatch.version]\nsource = "vcs"\n'},
+            "SETUPTOOLS_SCM_PRETEND_VERSION",
+            id="hatch-vcs",
+        ),
+        pytest.param({"pyproject.toml": '[tool.pdm.version]\nsource = "scm"\n'}, "PDM_BUILD_SCM_VERSION", id="pdm"),
+        pytest.param(
+            {"pyproject.toml": "[tool.poetry-dynamic-versioning]\n"}, "POETRY_DYNAMIC_VERSIONING_BYPASS", id="poetry"
+        ),
+        pytest.param({"pyproject.toml": "[tool.versioningit]\n"}, "", id="versioningit"),
+        pytest.param({"pyproject.toml": '[tool.hatch.version]\npath = "a.py"\n'}, None, id="a file"),
+        pytest.param(
+            {"PKG-INFO": "Name: a\nVersion: 2.0\n", "pyproject.toml": "[tool.setuptools_scm]\n"}, None, id="sdist"
+        ),
+    ],
+)
+def test_a_version_of_git_is_given_to_the_build(files: dict[str, str], variable: str | None, tmp_path: Path) -> None:
+    project = with_tag(read_project(write_files(tmp_path, {"setup.py": "setup(name='a')", **files})), ("v3.2.0", 2))
+    text = first_spec(project, Origin({"path": "x"}), "someone", self_contained=False)
+    spec = spec_from_text(text, tmp_path / "feedstock.yaml")
+    assert project.version_of_git == variable
+    assert (f'environment: {{{variable}: "{{version}}"}}' in text) == bool(variable)
+    assert ("see that the package has this one" in text) == (variable == "")
+    assert (spec.version == "3.2.0") == (variable is not None)
+    assert ("# the last tag, 2 commits before\n" in text) == (variable is not None)
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"),
+    [("v1.2", "1.2"), ("pkg-1.2.0rc1", "1.2.0rc1"), ("release/2.0", "2.0"), ("nightly-7f", None), ("v1; rm", None)],
+)
+def test_the_version_of_a_tag(tag: str, version: str | None, tmp_path: Path) -> None:
+    files = {"pyproject.toml": "[project]\nname = 'a'\n[tool.setuptools_scm]\n"}
+    assert with_tag(read_project(write_files(tmp_path, files)), (tag, 0)).version == version

@@ -23,7 +23,7 @@ _Check: TypeAlias = "Callable[[Any], bool]"
 #: Of a text: the longest reason, a solver's, has some kilobytes. Of a number: no size or time is greater.
 _LONGEST = 1 << 20
 _GREATEST = 1 << 63
-#: The mark of a build whose package needs libraries that no requirement brings.
+#: The mark of a build whose package needs libraries that no requirement brings, or is doubtful in another way.
 LIBRARIES = "libraries"
 #: The number of values in one query, below the limit of every SQLite.
 _AT_ONCE = 400
@@ -126,7 +126,7 @@ class BuildRecord:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The libraries that its package needs and no requirement brings, each in a sentence."""
+        """The libraries that its package needs and no requirement brings, and other doubts, each in a sentence."""
         return tuple(self.marks.get(LIBRARIES, "").splitlines())
 
 

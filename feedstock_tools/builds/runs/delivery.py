@@ -11,6 +11,7 @@ get_hash_contents). A plan solves nothing, so for a `meta.yaml` it knows the has
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -39,6 +40,9 @@ from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 _PATHS = "info/paths.json"
+_DISTRIBUTION = re.compile(
+    r"(?:.*/)?site-packages/(([^-/]+)-([^-/]+?)(?:-py3[^/]*)?\.(?:dist|egg)-info)(?:/METADATA|/PKG-INFO)?"
+)
 
 
 def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
@@ -60,20 +64,20 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         sha256=sha256_of(event.package),
         mtime_ns=event.package.stat().st_mtime_ns,
     )
-    _note_libraries(build, artifact)
+    _note_doubts(build, artifact)
     metadata = {event.package: artifact.metadata}
     entered(build, event, package, artifact.environments, lambda: add_packages(channel, [event.package], metadata)[0])
     build.promises[promise.name] = promise
     build.locks.release(lock_name(planned, build.station.channels.properties))
 
 
-def _note_libraries(build: RowBuild, artifact: Artifact) -> None:
-    """Write to log and record what the package needs and no requirement brings."""
+def _note_doubts(build: RowBuild, artifact: Artifact) -> None:
+    """Write to log and record what may be wrong in the package, and what it needs and no requirement brings."""
     assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
     host = [package.name for each in artifact.environments if each.environment == "host" for package in each.packages]
     run = [spec.split()[0] for spec in artifact.metadata.depends]
     has_contents = not build.station.channels.properties.made_here
-    found = list(without_bringer(build.needed, run, host, has_contents=has_contents))
+    found = [*artifact.doubts, *without_bringer(build.needed, run, host, has_contents=has_contents)]
     for text in found:
         build.log.write(Log(f"WARNING: {text}", "feedstock-tools", "warn"))
     if found:
@@ -131,10 +135,14 @@ class SolvedIn:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A package that is as planned: its metadata, and its environments as far as the engine reports them."""
+    """A package that is as planned: its metadata, and its environments as far as the engine reports them.
+
+    `doubts` are sentences on what may be wrong in it all the same.
+    """
 
     metadata: PackageMetadata
     environments: tuple[EnvironmentRecord, ...]
+    doubts: tuple[str, ...] = ()
 
 
 def check_artifact(
@@ -158,7 +166,26 @@ def check_artifact(
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
         raise WorkError(f"{package.name} differs from its recipe:\n{lines}")
-    return Artifact(metadata, environments)
+    return Artifact(metadata, environments, tuple(_other_versions(metadata, documents[_PATHS] or b"")))
+
+
+def _other_versions(metadata: PackageMetadata, paths: bytes) -> Iterator[str]:
+    """Distributions of Python in a package that have its name and another version than it.
+
+    A recipe may leave out what a version has after its number proper, such as the `.post1` of wheels made again.
+    """
+    for found in map(_DISTRIBUTION.fullmatch, re.findall(r'"_path": ?"([^"]+)"', paths.decode(errors="replace"))):
+        its_own = found is not None and _plain_name(found[2]) == _plain_name(metadata.name)
+        if found and its_own and _plain_version(found[3]) != _plain_version(metadata.version):
+            yield f"pip sees version {found[3]} in the package of version {metadata.version}: {found[1]}"
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _plain_version(version: str) -> str:
+    return re.sub(r"[-_]|(\.0)*(\.post\d+)?(\+.*)?$", "", version.lower())
 
 
 def _compared(

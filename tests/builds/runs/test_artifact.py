@@ -16,7 +16,7 @@ from feedstock_tools.builds.runs.delivery import (
     solved_channels,
     wrong_channels,
 )
-from feedstock_tools.channel.metadata import PackageMetadata, RunExports
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.channel.packages import reading
 from feedstock_tools.channel.packages.archive import replace_document, write_package
 from feedstock_tools.errors import WorkError
@@ -83,6 +83,28 @@ def test_a_package_with_an_invalid_list_of_files_fails_alone(tmp_path: Path, doc
     replace_document(package, "info/paths.json", document)
     with pytest.raises(WorkError, match=r"the metadata in libtiny-1\.0-0\.conda is invalid"):
         check_artifact(package, planned, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "seen"),
+    [
+        ("Tiny_Base-3.2.0.dist-info", "3.2.0"),
+        ("tiny_base-3.2-py3.11.egg-info", "3.2"),
+        ("tiny_base-1.0.0.post1.dist-info", None),
+        ("tiny_base-1.0+g47.dist-info", None),
+        ("tiny_other-3.2.dist-info", None),
+    ],
+)
+def test_a_distribution_of_another_version_than_its_package_is_named(
+    distribution: str, seen: str | None, tmp_path: Path
+) -> None:
+    planned = replace(BASE, build="0")
+    path = f"lib/python3.11/site-packages/{distribution}/METADATA"
+    package = write_package(
+        tmp_path, PackageMetadata("tiny-base", "1.0", "0", 3, "linux-64"), [PackageFile(path, b"x")]
+    )
+    expected = (f"pip sees version {seen} in the package of version 1.0: {distribution}",) if seen else ()
+    assert check_artifact(package, planned, {}, None).doubts == expected
 
 
 @pytest.mark.parametrize("has_files", [False, True])
