@@ -71,6 +71,8 @@ STAND_IN = ChannelProperties(
 )
 
 
+#: The folder of fetched wheels and their large libraries in the user's cache.
+WHEELS = "tools"
 #: The channels that there are, by their properties.
 KINDS = (REAL, STAND_IN)
 _BY_ORIGIN = {each.origin: each for each in KINDS}
@@ -127,6 +129,12 @@ class ChannelDemand:
     runs: tuple[str, ...]
     python: str | None
     tools: tuple[str, ...]
+
+
+def cache_behind(channel: str) -> Path | None:
+    """The user's cache that a stand-in channel is in, if this is one: its packages call programs and link there."""
+    folder = local_folder(channel)
+    return folder.parents[2] if folder is not None and folder.name == STAND_IN.origin else None
 
 
 def local_folder(channel: str) -> Path | None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event, Failed
 from feedstock_tools.builds.engines.embedded.engine import WORKER, RattlerBuild, events_of, write_request
@@ -26,7 +26,7 @@ from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, place_of
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
-from feedstock_tools.channel.properties import STAND_IN
+from feedstock_tools.channel.properties import cache_behind, local_folder
 from feedstock_tools.processes import PACKAGES, worker_words
 
 _ASKING_SECONDS = 30
@@ -305,7 +305,5 @@ def _libraries() -> list[Path]:
 
 def _folders(channels: tuple[str, ...]) -> Iterator[Path]:
     for channel in channels:
-        if channel.startswith("file:"):
-            folder = Path(unquote(urlsplit(channel).path))
-            # Packages that are made here call programs, and link to libraries, in the cache that their channel is in.
-            yield folder.parents[2] if folder.name == STAND_IN.origin else folder
+        if (folder := local_folder(channel)) is not None:
+            yield cache_behind(channel) or folder

@@ -29,6 +29,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
     toolkits_folder,
 )
 from feedstock_tools.builds.stand_in.tools import (
+    LIBRARIES,
     byte_code,
     entry_points,
     found_tools,
@@ -129,7 +130,7 @@ def ensure_stand_in_channel(
     fetched = found_tools(sources.tools)
     on_demand = recorded_wheels(sources.tools)
     of_tools = [
-        str(sources.tools and sources.tools.resolve()),  # packages link to the libraries there
+        str(sources.tools and sources.tools.resolve() / LIBRARIES),  # packages link to the libraries there
         sha256(tools_file().read_bytes()).hexdigest(),
         *sorted(fetched),
         str(make),
@@ -243,7 +244,7 @@ def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) ->
         elif (wheel := contents.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
-            origin = f"{wheel[0].sha256} {wheel[1].parent.resolve()}"
+            origin = f"{wheel[0].sha256} {wheel[1].parent.resolve() / LIBRARIES}"
             origin += f" {sys.implementation.cache_tag}" if package.name in _COMPILED else ""
             written, its_hash = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:

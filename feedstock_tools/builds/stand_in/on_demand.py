@@ -22,7 +22,7 @@ from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.builds.stand_in.python import find_pythons
-from feedstock_tools.builds.stand_in.tools import fetch_files
+from feedstock_tools.builds.stand_in.tools import fetch_files, is_kept
 from feedstock_tools.channel.http import NoAnswerError, ask
 from feedstock_tools.channel.pip import ChosenWheel, Download, Watch, choose_wheels
 from feedstock_tools.channel.specs import admits, read_spec
@@ -192,7 +192,7 @@ def unfetched(
     lacking = [spec for spec in unmet(specs, platform, python) if ties.project(_read(spec)[0])]
     asked = [_lines(lacking, ties), platform.subdir, python, ties.names.date, *_builds(lacking).items()]
     record = folder / _RECORDS.replace("*", digest_of_values(asked)[:16])
-    is_there = record.is_file() and all((folder / each.wheel.file).is_file() for each in _recorded(record))
+    is_there = record.is_file() and all(is_kept(folder / each.wheel.file) for each in _recorded(record))
     return ([] if is_there else lacking), record
 
 
@@ -237,7 +237,7 @@ def _fetch(
     missing = [
         (each.wheel, source)
         for each, source in zip(found, chosen, strict=True)
-        if not (folder / each.wheel.file).is_file()
+        if not is_kept(folder / each.wheel.file)
     ]
     if not missing:
         return
@@ -412,4 +412,4 @@ def recorded_wheels(folder: Path | None) -> tuple[WheelPackage, ...]:
         for path in records
         for each in _recorded(path)
     }
-    return tuple(each for each in found.values() if folder is not None and (folder / each.wheel.file).is_file())
+    return tuple(each for each in found.values() if folder is not None and is_kept(folder / each.wheel.file))

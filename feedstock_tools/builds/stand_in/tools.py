@@ -11,6 +11,7 @@ from __future__ import annotations
 import configparser
 import importlib.util
 import marshal
+import os
 import re
 import shutil
 import struct
@@ -19,11 +20,13 @@ import time
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.builds.stand_in.python import PLACEHOLDER, UNCHECKED_HASH
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.channel.pip import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.properties import WHEELS
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import MAKE, Wheel, read_tools
@@ -45,15 +48,49 @@ LIBRARIES = "libraries"
 _NOTE = b"feedstock-tools: "
 #: The libraries that are large: of PyTorch with CUDA 63 files, which have 5.2 of its 5.5 GB.
 _LARGE = 1 << 20
-_LIBRARY = re.compile(r"\.(so(\.\d+)*|a)$")
+_LIBRARY = re.compile(r"(.*/)?[\w.+-]{1,150}\.(so(\.\d+)*|a)")
+#: At most so many, whose names the comment at the end of a wheel can hold.
+_MOST = 250
+#: The time of each library, in seconds since 1970: one with another was written to after it was unpacked.
+_TIME = 1_000_000_000
+#: The record at the end of a wheel, without its comment, and that comment's largest size.
+_END, _END_SIZE, _COMMENT = b"PK\5\6", 22, 0xFFFF
 
 
 def tools_folder(cache: Path) -> Path:
-    return cache / "tools"
+    return cache / WHEELS
 
 
 def found_tools(folder: Path | None) -> frozenset[str]:
-    return frozenset(path.name for path in folder.glob("*.whl")) if folder is not None else frozenset()
+    return frozenset(path.name for path in folder.glob("*.whl") if is_kept(path)) if folder is not None else frozenset()
+
+
+def is_kept(wheel: Path) -> bool:
+    """Whether a wheel was fetched, and its large libraries are as they were unpacked.
+
+    A script of a build may have written to one. Its size and time tell, so no library is read for it.
+    """
+    try:
+        status = wheel.stat()
+        names = _libraries_of(wheel, status.st_mtime_ns, status.st_size)
+        return all(_is_whole(wheel.parent / LIBRARIES / name) for name in names)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _libraries_of(wheel: Path, _time: int, size: int) -> tuple[str, ...]:
+    """The names of the libraries that a wheel was left without, from the comment at its end."""
+    with wheel.open("rb") as stream:
+        stream.seek(max(0, size - _END_SIZE - _COMMENT))
+        end = stream.read()
+    comment = end[end.rfind(_END) + _END_SIZE :] if _END in end else b""
+    return tuple(comment.removeprefix(_NOTE).decode().split("\n")) if comment.startswith(_NOTE) else ()
+
+
+def _is_whole(library: Path) -> bool:
+    status = library.lstat()
+    return library.name.split("-")[1] == str(status.st_size) and status.st_mtime_ns == _TIME * 10**9
 
 
 def wheels_for(name: str, platform: Platform, python: str | None) -> tuple[Wheel, ...]:
@@ -98,11 +135,11 @@ def fetch_tools(
     Args:
         why: they are needed, for `watch`.
     """
-    if all((folder / wheel.file).is_file() for wheel in wheels):
+    if all(is_kept(folder / wheel.file) for wheel in wheels):
         return
     try:
         with locked(folder):
-            missing = {wheel.file: wheel for wheel in wheels if not (folder / wheel.file).is_file()}
+            missing = {wheel.file: wheel for wheel in wheels if not is_kept(folder / wheel.file)}
             for group in _groups(list(missing.values())):
                 _fetch(group, folder, machine, watch, why)
     except OSError as error:
@@ -149,7 +186,8 @@ def _large(wheel: Path) -> dict[str, zipfile.ZipInfo]:
     """The large libraries of a wheel. Programs are none: they look for their other files where they are themselves."""
     with zipfile.ZipFile(wheel) as archive:
         members = {member.filename: member for member in archive.infolist() if member.file_size >= _LARGE}
-        return {name: member for name, member in members.items() if _LIBRARY.search(name)}
+        found = [(name, member) for name, member in members.items() if _LIBRARY.fullmatch(name)]
+        return dict(sorted(found, key=lambda each: -each[1].file_size)[:_MOST])
 
 
 def _size(members: Mapping[str, zipfile.ZipInfo]) -> int:
@@ -162,7 +200,7 @@ def _take_apart(wheel: Path, libraries: Mapping[str, zipfile.ZipInfo], folder: P
     Packages link to them there: they are on the disk once, not in a wheel, a package and each feedstock's environments.
     """
     folder.mkdir(exist_ok=True)
-    made, part = wheel.with_suffix(".part"), wheel.with_suffix(".library")
+    made, part, names = wheel.with_suffix(".part"), wheel.with_suffix(".library"), []
     with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
         for member in archive.infolist():
             if member.filename not in libraries:
@@ -170,12 +208,15 @@ def _take_apart(wheel: Path, libraries: Mapping[str, zipfile.ZipInfo], folder: P
                 continue
             with archive.open(member) as source, part.open("wb") as stream:
                 shutil.copyfileobj(source, stream, 1 << 20)
-            part.chmod(0o555 if member.external_attr >> 16 & 0o111 else 0o444)  # environments share it
-            name = f"{sha256_of(part)[:32]}-{PurePosixPath(member.filename).name}"
+            part.chmod(0o755 if member.external_attr >> 16 & 0o111 else 0o644)  # of the copies that scripts make, too
+            name = f"{sha256_of(part)[:32]}-{part.stat().st_size}-{PurePosixPath(member.filename).name}"
+            os.utime(part, (_TIME, _TIME))
             part.replace(folder / name)
+            names.append(name)
             note = zipfile.ZipInfo(member.filename)
             note.comment = _NOTE + name.encode()
             target.writestr(note, b"")
+        target.comment = _NOTE + "\n".join(names).encode()
     made.replace(wheel)
 
 

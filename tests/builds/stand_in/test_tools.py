@@ -200,10 +200,29 @@ def test_a_large_library_is_on_the_disk_once_and_packages_link_to_it(tmp_path: P
     assert link is not None
     assert [str(path) for path in (kept / "libraries").iterdir()] == [link]
     assert Path(link).read_bytes() == library
-    assert not Path(link).stat().st_mode & 0o222
+    assert Path(link).stat().st_mode & 0o200  # a script may change its copy
     assert files["site-packages/demo/bin/program"].content == library
     assert (kept / wheel.file).stat().st_size < 2 * len(library)
     assert [(step.done, step.size) for step in steps if step.stage == "unpacking"] == [(0, len(library))]
+
+
+@on_linux
+@pytest.mark.parametrize("harm", ["more", "other", "shorter", "none"])
+def test_a_library_that_a_build_altered_is_fetched_again(harm: str, tmp_path: Path) -> None:
+    library = bytes(range(256)) * 8192
+    wheel = _wheel(tmp_path / "index", "demo", {"demo/libdemo.so": library})
+    kept, machine = tmp_path / "kept", _machine(tmp_path / "index")
+    fetch_tools([wheel], kept, machine)
+    assert found_tools(kept) == {wheel.file}
+    (path,) = (kept / "libraries").iterdir()
+    if harm == "none":
+        path.unlink()
+    else:
+        path.write_bytes({"more": library + b"x", "other": library[::-1], "shorter": library[:-1]}[harm])
+    assert found_tools(kept) == frozenset()
+    fetch_tools([wheel], kept, machine)
+    assert found_tools(kept) == {wheel.file}
+    assert path.read_bytes() == library
 
 
 @on_linux

@@ -23,6 +23,9 @@ UNIT = "unit"
 # sched.h and sys/mount.h of Linux
 NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_READ_ONLY, _AGAIN = 1, 1 << 5
+#: What a mount allows, as `statvfs` says it: nothing of it may be given up where a user has mounts of their own.
+_ALLOWED = 2 | 4 | 8
 _DETACH = 2
 
 
@@ -86,6 +89,18 @@ def shown_instead(text: str, own: Path, file: Path) -> Iterator[None]:
         yield
     finally:
         check_call(library.umount2(os.fsencode(file), _DETACH), "umount")
+
+
+def keep_from_writing(folder: Path) -> None:
+    """Show a folder read-only to this process, once `at_fixed_place` has given it mounts of its own.
+
+    Raises:
+        OSError: the system allows no such mount.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    place, allowed = os.fsencode(folder), os.statvfs(folder).f_flag & _ALLOWED
+    check_call(library.mount(place, place, None, _BIND, None), "mount")
+    check_call(library.mount(None, place, None, _AGAIN | _BIND | _READ_ONLY | allowed, None), "mount")
 
 
 @once

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -32,6 +33,8 @@ if [ "$PPID" = {engine} ]; then
     text="$(<"$settings")"
     printf '%s\\n' "${{text//"$here"/}}" "export SOURCE_DATE_EPOCH={epoch}" "$(<{more})" > "$settings"
   fi
+  links() {{ find "$PREFIX" -type l -lname {linked} | sort; }}
+  if [ "$CONDA_BUILD_STATE" = BUILD ]; then before="$({links})"; fi
   {bash} "$@" >&{output} 2>&{output} {closing}
   status=$?
   if [ "$status" -gt 128 ]; then
@@ -43,6 +46,9 @@ if [ "$PPID" = {engine} ]; then
       echo "error: the build script left $odd, which is no file, folder or link and cannot be packaged" >&{output}
       exit 1
     fi
+    comm -13 <(echo "$before") <({links}) | while IFS= read -r link; do
+      cp -L "$link" "$link.file" && mv "$link.file" "$link" || exit 1
+    done || exit 1
   fi
   exit "$status"
 fi
@@ -77,7 +83,9 @@ class EngineLog:
         """Called when it has fetched something."""
 
 
-def print_past_engine(folder: Path, output: int, events: int | None = None, epoch: int = DEFAULT_EPOCH) -> None:
+def print_past_engine(
+    folder: Path, output: int, events: int | None = None, epoch: int = DEFAULT_EPOCH, linked: Path | None = None
+) -> None:
     """Let the scripts that the engine starts in this process from now on print to a descriptor.
 
     They get the settings that `folder/settings.sh` has then, too.
@@ -89,6 +97,8 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
         output: the descriptor.
         epoch: the time that scripts put into what they make, in place of the engine's, which is that of the build.
         events: a descriptor that gets a line `["script", STAGE]` before each script.
+        linked: a folder that files of the prefix link to: where a build script copies such a link, it is packed as the
+            file.
     """
     search = os.environ.get("PATH", os.defpath)
     bash = shutil.which("bash", path=search)
@@ -108,6 +118,8 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
         bash=shlex.quote(bash),
         output=descriptors[0],
         epoch=epoch,
+        linked=shlex.quote(re.sub(r"([][*?\\])", r"\\\1", str(linked)) + "/*"),
+        links="links" if linked else ":",
         more=shlex.quote(str(settings_of(folder))),
         closing=" ".join(f"{descriptor}>&-" for descriptor in descriptors),
     )

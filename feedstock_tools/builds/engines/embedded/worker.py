@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -22,14 +23,14 @@ from feedstock_tools.bounds.limits import READING, VARIABLE, bounded, widen
 from feedstock_tools.builds.engines import comparable
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded import patchelf
-from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place, keep_from_writing
 from feedstock_tools.builds.engines.embedded.fixed_place import place_of as fixed_place_of
 from feedstock_tools.builds.engines.embedded.other_addresses import with_other_addresses
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, first_on_path, print_past_engine
 from feedstock_tools.builds.engines.embedded.sharing import build_heir, build_shared, inherits, original_documents
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
-from feedstock_tools.channel.properties import properties_by_marks
+from feedstock_tools.channel.properties import WHEELS, cache_behind, properties_by_marks
 from feedstock_tools.processes import worker_command
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, read_v1, render_row
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
@@ -98,12 +99,22 @@ def main(request_file: str) -> int:
         unit = UNIT if request.shared else ""
         place, cache = at_fixed_place(request.folder, Path(os.environ.get(_CACHE, request.folder)), unit)
         os.environ[_CACHE] = str(cache)
+        linked = _linked(request.channels)
+        if place != request.folder and linked is not None:
+            with suppress(OSError):  # in a container it is mounted so
+                keep_from_writing(linked)
         events = _Events(request.folder, place)
-        print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
+        print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch, linked)
         patchelf.offer(request, request_file, first_on_path(request.folder))
         return build(request, events, place)
 
     return supervise(work, sys.stdin.fileno())
+
+
+def _linked(channels: Sequence[str]) -> Path | None:
+    """The folder that packages of a stand-in channel link to, if it is among the channels."""
+    caches = (cache_behind(channel) for channel in channels)
+    return next(((cache / WHEELS).resolve() for cache in caches if cache and (cache / WHEELS).is_dir()), None)
 
 
 def build(request: BuildRequest, events: _Events, place: Path) -> int:
