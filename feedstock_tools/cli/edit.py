@@ -171,7 +171,11 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
     for _, edit, _ in steps:
         draft = edit(draft)
     texts, others = dict(generated.texts), dict[Path, bytes | None]()
+    written = draft.folder / SPEC_NAME
+    listed = draft.spec.text if written in draft.edited and draft.spec is not None else None
     for path, document in draft.edited.items():
+        if path == written:
+            continue
         name = PurePosixPath(path.relative_to(draft.folder).as_posix())
         if name not in texts and path not in (draft.recipe_path, folder / "conda-forge.yml"):
             others[path] = None if document is None else document.text.encode()
@@ -179,7 +183,7 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
         if document is not None:
             texts[name] = document.text
     found = _pinning_for(folder, ending.pinning)
-    updated = edited_spec(folder, texts, pinning=found.path if found else None)
+    updated = edited_spec(folder, texts, listed=listed, pinning=found.path if found else None)
     seen = {path: known.text.encode() for path in others if (known := draft.original.get(path)) is not None}
     spec = Changes(
         folder,

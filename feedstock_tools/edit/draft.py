@@ -8,9 +8,8 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
+from feedstock_tools.reading import SPEC_NAME
 from feedstock_tools.recipe.written.document import Document, WrittenFiles, read_document, read_files
-
-_SPEC = "feedstock.yaml"
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,11 @@ class Draft(WrittenFiles):
     remarks: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> Document | None:
+        """The spec that generates the recipe; None if people wrote it."""
+        return self.file(SPEC_NAME)
 
     @property
     def paths(self) -> Iterable[Path]:
@@ -85,7 +89,7 @@ def open_draft(folder: Path, *, is_generated: bool = False) -> Draft:
     """Read the files of the feedstock in `folder` that edits can change.
 
     Args:
-        is_generated: the caller takes the edit of a recipe that a spec generates into the spec.
+        is_generated: the caller takes the edit of a recipe that a spec generates into the spec, which the draft has.
 
     Raises:
         InputError: a spec generates the recipe, or `read_files` fails.
@@ -95,8 +99,10 @@ def open_draft(folder: Path, *, is_generated: bool = False) -> Draft:
     ('meta.yaml', ())
     """
     files = read_files(folder)
-    spec = files.folder / _SPEC
+    spec, original = files.folder / SPEC_NAME, dict(files.original)
     if spec.is_file() and not is_generated:
         hint = "Edit the spec, then run: feedstock-tools generate"
         raise InputError("the recipe is generated from this spec, which would undo edits", path=spec, hint=hint)
-    return Draft(files.folder, files.recipe_path, files.original)
+    if is_generated:
+        original[spec] = read_document(spec, within=files.folder)
+    return Draft(files.folder, files.recipe_path, original)

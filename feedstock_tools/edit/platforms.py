@@ -48,6 +48,8 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
         *failing(draft, {"target_platform": name.replace("_", "-")}, old), *_without_script(draft, name)
     )
     origin = _CROSSED_FROM.get(name)
+    if draft.spec is not None and not list(draft.spec.entries("platforms", name.replace("_", "-"))):
+        return _in_spec(draft, draft.spec, name.replace("_", "-"), None if native else origin)
     if origin is None:
         return _unskipped(draft, name)
     forge = _forge(draft)
@@ -66,6 +68,15 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
     if not list(forge.entries("test")) and not list(forge.entries("test_on_native_only")):
         forge = with_setting(forge, ("test",), "native_and_emulated")
     return _unskipped(draft.with_document(forge), name)
+
+
+def _in_spec(draft: Draft, spec: Document, subdir: str, origin: str | None) -> Draft:
+    """The draft with one more platform in the spec, crossed from `origin`."""
+    crossed = f"{{build_on: {origin.replace('_', '-')}}}" if origin else ""
+    spec = with_setting(spec, ("platforms", subdir), crossed, sort=False)
+    if origin and not list(spec.entries("conda_forge", "test")):
+        spec = with_setting(spec, ("conda_forge", "test"), "native_and_emulated", sort=False)
+    return draft.with_document(spec)
 
 
 def set_provider(draft: Draft, platform: str, provider: str) -> Draft:

@@ -135,13 +135,19 @@ def left_behind(document: Document, moved: Document, output: str | None = None) 
 
 
 def lowered(old: str, version: str) -> tuple[str, ...]:
-    """A sentence if a version is below the old one in conda's order; none of what conda does not take for a version.
+    """A sentence if a version is none for conda, has no digit, or is below the old one in conda's order.
 
     >>> lowered("2.0.post1", "2.0"), lowered("3.1", "1!2.0")
     (('version 2.0 is lower than 2.0.post1, which the recipe had',), ())
     """
+    try:
+        new = parse_version(version)
+    except InvalidVersionError as error:
+        return (f"conda does not take '{version}' for a version: {error}",)
+    if not any(char.isdigit() for char in version):
+        return (f"version {version} has no digit: is it the right one?",)
     with suppress(InvalidVersionError):
-        if parse_version(version) < parse_version(old):
+        if new < parse_version(old):
             return (f"version {version} is lower than {old}, which the recipe had",)
     return ()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
@@ -59,12 +59,18 @@ class Updated:
 
 
 def update_spec(
-    feedstock: Path, *, changed: Path | None = None, pinning: Path | None = None, rules: Rules | None = None
+    feedstock: Path,
+    *,
+    changed: Path | None = None,
+    listed: str | None = None,
+    pinning: Path | None = None,
+    rules: Rules | None = None,
 ) -> Updated:
     """The spec of a feedstock with what changed in its generated files. Nothing is written.
 
     Args:
         changed: a copy of the feedstock in which the files changed; default: the feedstock itself.
+        listed: the text of the spec with lists that were edited in itself, which gets the change too; None: none were.
         pinning: as for `import_recipe`.
         rules: as for `import_recipe`.
 
@@ -86,28 +92,44 @@ def update_spec(
         generated = laid_out(changed, "recipe", made, folder)
         before, after = contents_of((generated, changed), pinning, rules)
     before = {**before, "migrations": _migrations(spec)}
-    editor = _Editor(text, path)
-    for place, old, new in _changes((), before, after):
-        editor.change(place, old, new)
+    changes = list(_changes((), before, after))
+    editor = _edited(text, path, changes)
     updated = editor.text()
     texts = _texts(spec_from_text(updated, path, changed / "recipe"), changed)
     stage("comparing what the spec and the recipe make")
     found = compare(changed, texts, pinning, rules)
     differences = (*found.differences, *found.texts)
+    if listed is not None:
+        updated = _edited(listed, path, changes).text()
+        texts = _texts(spec_from_text(updated, path, changed / "recipe"), changed)
     missed = tuple(shown for place, shown in editor.missed if differences or not _COMPARED.intersection(place))
     return Updated(feedstock, text, updated, texts, missed, differences)
 
 
 def edited_spec(
-    feedstock: Path, files: Mapping[PurePosixPath, str], *, pinning: Path | None = None, rules: Rules | None = None
+    feedstock: Path,
+    files: Mapping[PurePosixPath, str],
+    *,
+    listed: str | None = None,
+    pinning: Path | None = None,
+    rules: Rules | None = None,
 ) -> Updated:
-    """As `update_spec`, for generated files with a change that is not written yet: all of them, by their paths."""
+    """As `update_spec`, for generated files with a change that is not written yet: all of them, by their paths.
+
+    Args:
+        listed: as for `update_spec`.
+    """
+    path = feedstock / SPEC_NAME
+    before = read_text(path, within=feedstock)
+    if listed is not None and files == _texts(read_spec_as_written(feedstock), feedstock):
+        made = _texts(spec_from_text(listed, path, feedstock / "recipe"), feedstock)
+        return Updated(feedstock, before, listed, made, (), ())
     with temporary_folder() as folder:
         changed = laid_out(feedstock, "recipe", files, folder)
         for name in read_spec_as_written(feedstock).migrations:
             if PurePosixPath(stub := STUBS / f"{name}.yaml") not in files:
                 (changed / stub).unlink(missing_ok=True)
-        return update_spec(feedstock, changed=changed, pinning=pinning, rules=rules)
+        return update_spec(feedstock, changed=changed, listed=listed, pinning=pinning, rules=rules)
 
 
 def _texts(spec: Spec, feedstock: Path) -> Mapping[PurePosixPath, str]:
@@ -168,6 +190,14 @@ def _changes(place: _Path, before: Any, after: Any) -> Iterator[tuple[_Path, Any
         yield place, before or [], after or []
     else:
         yield place, before, after
+
+
+def _edited(text: str, path: Path, changes: Iterable[tuple[_Path, Any, Any]]) -> _Editor:
+    """A spec with entries changed."""
+    editor = _Editor(text, path)
+    for place, old, new in changes:
+        editor.change(place, old, new)
+    return editor
 
 
 class _Editor:

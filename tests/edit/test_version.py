@@ -464,9 +464,14 @@ def test_a_build_number_of_a_name_that_the_recipe_does_not_set_is_that_of_the_co
         ("1!0.5", "2.0", True),
         ("2.0", "1!0.5", False),
         ("2024.1", "r12", True),
-        ("2.0", "~", False),
     ],
 )
 def test_a_lower_version_is_said_in_the_order_of_conda(old: str, new: str, *, is_lower: bool) -> None:
     said = (f"version {new} is lower than {old}, which the recipe had",)
     assert lowered(old, new) == (said if is_lower else ())
+
+
+def test_a_version_that_is_none_for_conda_or_has_no_digit_is_said() -> None:
+    assert lowered("2.0", "banana") == ("version banana has no digit: is it the right one?",)
+    (said,) = lowered("2.0", "~")
+    assert said.startswith("conda does not take '~' for a version: ")

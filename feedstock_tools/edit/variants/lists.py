@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
+from feedstock_tools.edit.writing import added_item, added_line, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, TextEdit, read_document
@@ -262,6 +262,29 @@ def with_version(
         return draft
     values = ", ".join(dict.fromkeys(copied))
     return draft.remarked(f"zipped with {key.title} {version}, copied from its neighbour: {values}")
+
+
+def with_listed(document: Document, list_: Part, version: str) -> Document:
+    """A document with a version in a list that nothing is zipped with: after the newest older one, else first."""
+    neighbour = newest(older_than(version, (version_of(item) for item in list_.items)))
+    if neighbour is None:
+        text, first = quoted_like(list_.items[0], version), list_.items[0].start
+        lead = document.text[document.line_start(first) : first]
+        before = TextEdit(first, first, f"{text}, ") if list_.is_flow else None
+        return document.changed([before] if before else added_line(document, f"{lead}{text}", before=first))
+    place = next(place for place, item in enumerate(list_.items) if version_of(item) == neighbour)
+    text = quoted_like(list_.items[place], version)
+    return document.changed(_added_after(document, list_, place, text, (neighbour, version)))
+
+
+def without_listed(document: Document, entry: Entry, key: VersionKey, version: str) -> Document:
+    """A document without a version in the list of `entry`, that nothing is zipped with."""
+    removed = [item for item in entry.value.items if _is_version(item, version)]
+    if not removed:
+        raise document.mistake(f"does not list {key.title} {version}", entry)
+    if len(removed) == len(entry.value.items):
+        raise document.mistake(f"{key.title} {version} is the only one that is built here", entry)
+    return document.changed(removed_items(document, entry.value, removed))
 
 
 def _nearest(list_: Part, version: str) -> int | None:

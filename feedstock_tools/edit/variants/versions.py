@@ -27,10 +27,13 @@ from feedstock_tools.edit.variants.lists import (
     newest,
     older_than,
     platforms_with,
+    version_of,
     versions_in,
     versions_on,
+    with_listed,
     with_pinned_lists,
     with_version,
+    without_listed,
     without_version,
 )
 from feedstock_tools.edit.variants.skips import add_skip, drop_skip, keep_skipped, list_in_selectors, list_in_skip
@@ -38,10 +41,21 @@ from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, r
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT
-from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Part, TextEdit, read_document, selector_in
+from feedstock_tools.recipe.written.document import (
+    VARIANT_FILES,
+    Document,
+    Entry,
+    Part,
+    TextEdit,
+    read_document,
+    selector_in,
+)
+from feedstock_tools.versions import parse_version
 
 #: What scripts test for the version of a build.
 _VARIABLES: Mapping[VersionKey, str] = {CUDA: "cuda_compiler_version", PYTHON: "PY_VER"}
+#: Where a spec lists the versions.
+_IN_SPEC: Mapping[VersionKey, tuple[str, ...]] = {CUDA: ("cuda", "versions"), PYTHON: ("python",)}
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 
 
@@ -170,6 +184,12 @@ def add_version(
     """
     _check(version, key)
     given = dict(values or {})
+    if (spec := draft.spec) is not None and (entry := _listed_in_spec(draft, spec, key)) is not None:
+        others = {version_of(item) for item in entry.value.items}
+        if version in others:
+            raise spec.mistake(f"{key.title} {version} is built already", entry)
+        added = _migrated_in_spec(draft, spec, entry, key, version, _Pinning(migrations, None, pinned), given)
+        return _checked(added.with_document(with_listed(spec, entry.value, version)), key, version, others)
     files = _files_with(draft, key.name, pinned)
     older = older_than(version, {built for document in files for built in versions_in(document, key.name)})
     unskipped, is_unskipped = drop_skip(draft, key.name, version, is_oldest=bool(files) and not older)
@@ -183,15 +203,71 @@ def add_version(
         added = _added(draft, key, version, _Pinning(migrations, migration, pinned), platforms, given)
         built = {platform: versions_on(platform, files, key.name) - {version} for platform in platforms}
         added = keep_skipped(added, key.name, version, built)
-    added = with_patches(added, key, version)
     others = {built for document in files for built in versions_in(document, key.name)} - {version}
-    tested = _in_scripts(draft, key, others)
-    for subdir in (platform.subdir for platform in PLATFORMS):
-        old = [{"target_platform": subdir, _VARIABLES[key]: other} for other in others]
-        added = added.doubted(*failing(draft, {"target_platform": subdir, _VARIABLES[key]: version}, old))
-    added = added.remarked(*(f"{place}, which {key.title} {version} may need too" for place in tested))
+    added = _checked(added, key, version, others)
     neighbour = newest(older)
     return added if neighbour is None else list_in_selectors(added, key.name, version, neighbour)
+
+
+def _listed_in_spec(draft: Draft, spec: Document, key: VersionKey) -> Entry | None:
+    """The list of versions in the spec; None if what the spec generates, or the pinning, has to be edited.
+
+    Raises:
+        InputError: the spec has a word in its place, and no pinning has a list that an edit could change.
+    """
+    entry = next(spec.entries(*_IN_SPEC[key]), None)
+    if entry is not None and entry.value.items:
+        return entry
+    if not _is_self_contained(spec):
+        return None
+    own = _own_file(draft, key.name)
+    listed = ", ".join(sorted(versions_in(own, key.name), key=parse_version)) if own else ""
+    hint = f"List them, then edit the list: {': {'.join(_IN_SPEC[key])}: [{listed}]" + "}" * (key is CUDA)
+    if not listed:
+        hint = "Write the section `cuda` first." if key is CUDA else "Write the list `python` first."
+    raise spec.mistake(f"lists no versions of {key.title}", entry, hint=hint)
+
+
+def _is_self_contained(spec: Document) -> bool:
+    return any(entry.value.text == "self-contained" for entry in spec.entries("pinning"))
+
+
+def _migrated_in_spec(
+    draft: Draft,
+    spec: Document,
+    entry: Entry,
+    key: VersionKey,
+    version: str,
+    pinning: _Pinning,
+    given: Mapping[str, str],
+) -> Draft:
+    """The draft with the migration that a version needs which a spec lists: its list selects from the pinning.
+
+    Raises:
+        InputError: neither the pinning nor a migration has the version, or there is no use for one that was named.
+    """
+    pinned, migrations = pinning.pinned, pinning.migrations
+    known = [*draft.migrations, *([read_document(pinned, within=None)] if pinned is not None else [])]
+    is_there = pinned is None or any(listing(each, key.name, version) is not None for each in known)
+    if _is_self_contained(spec) or is_there:
+        if given or (migrations is not None and not migrations.is_dir()):
+            raise spec.mistake(f"the spec alone decides on {key.title} {version}: it takes no migration here", entry)
+        return draft
+    migration = _pinned_migration(migrations, key.name, version)
+    if migration is None:
+        hint = "Name a migration with --migration."
+        raise spec.mistake(f"neither the pinning nor a migration of it has {key.title} {version}", entry, hint=hint)
+    return _migrated(draft, migration, key, given, is_own=migration.path == migrations)
+
+
+def _checked(added: Draft, key: VersionKey, version: str, others: Iterable[str]) -> Draft:
+    """A draft with one more version, its patches, and what its scripts do with the version and not with the others."""
+    added, others = with_patches(added, key, version), frozenset(others)
+    tested = _in_scripts(added, key, others)
+    for subdir in (platform.subdir for platform in PLATFORMS):
+        old = [{"target_platform": subdir, _VARIABLES[key]: other} for other in others]
+        added = added.doubted(*failing(added, {"target_platform": subdir, _VARIABLES[key]: version}, old))
+    return added.remarked(*(f"{place}, which {key.title} {version} may need too" for place in tested))
 
 
 def _files_with(draft: Draft, key: str, pinned: Path | None) -> list[Document]:
@@ -294,6 +370,8 @@ def _impossible(draft: Draft, key: VersionKey, version: str, migrations: Path | 
     if migrations is None:
         why = "there is no pinning"
         hint = "Name the pinning's folder with --pinning, or list the versions in recipe/conda_build_config.yaml."
+    if draft.spec is not None:
+        hint = hint.replace("list the versions in recipe/conda_build_config.yaml", "write the spec for it")
     message = f"{key.title} {version} cannot be added: the recipe lists no versions, and {why}"
     return draft.recipe.mistake(message, hint=hint)
 
@@ -321,6 +399,9 @@ def drop_version(draft: Draft, key: VersionKey, version: str, pinned: Path | Non
     files = _files_with(draft, key.name, pinned)
     left = {"None", *(built for file in files for built in versions_in(file, key.name))} - {version}
     draft = without_branches(draft, _VARIABLES[key], version, left)
+    if (spec := draft.spec) is not None and (entry := _listed_in_spec(draft, spec, key)) is not None:
+        listed = draft.with_document(without_listed(spec, entry, key, version))
+        return listed.remarked(*_in_scripts(draft, key, {version}))
     mentions = [*_mentions(draft.recipe, key, version), *_in_scripts(draft, key, {version})]
     dropped = False
     if document is not None and listing(document, key.name, version) is not None:
