@@ -86,6 +86,11 @@ def newest_source(name: str, machine: Mapping[str, str], version: str | None = N
     raise InputError(f"there is no folder '{name}', and no such project in the package index", hint=hint)
 
 
+def is_source_of_pypi(address: str) -> bool:
+    """Whether PyPI leads from an address to the file of a source archive."""
+    return _ON_PYPI.fullmatch(address) is not None
+
+
 def listed_source(address: str, machine: Mapping[str, str]) -> SourceArchive | None:
     """Where pip's indexes have the source archive that has such an address on PyPI; None for other files.
 

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -116,6 +117,20 @@ def test_a_python_project_with_the_requirements_that_hold_for_some_python(tmp_pa
         "          python_version: ${{ python_min }}.*\n"
         in dict(render(spec, "v1"))[PurePosixPath("recipe/recipe.yaml")]
     )
+
+
+def test_what_the_fetched_pinning_has_is_built_with_in_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinning = write_files(tmp_path / "pinning", {"conda_build_config.yaml": "wheel:\n  - 0.45\nnumpy:\n  - 2\n"})
+    monkeypatch.setattr(
+        "feedstock_tools.cli.spec.pinning_of", lambda _: SimpleNamespace(path=pinning / "conda_build_config.yaml")
+    )
+    text = SETUPTOOLS.replace('"wheel"', '"wheel>=0.40"')
+    _init(write_files(tmp_path / "project", {"pyproject.toml": text}), "-o", tmp_path / "feedstock")
+
+    host = read_spec(tmp_path / "feedstock").outputs[0].requirements.host
+    assert [need.package for need in host][2:] == ["setuptools >=64", "wheel"]
 
 
 def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from feedstock_tools.channel.http import NoAnswerError, ask
-from feedstock_tools.channel.package_index import listed_source
+from feedstock_tools.channel.package_index import is_source_of_pypi, listed_source
 from feedstock_tools.edit.sources import written_sources
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit, read_document
@@ -34,7 +34,7 @@ def other_addresses(recipe: Path, fetched: Path, machine: Mapping[str, str]) -> 
     with suppress(FeedstockError):  # an index that cannot be read, too
         for _, address in _addresses(read_document(recipe, within=None)):
             if (
-                "/packages/source/" in address
+                is_source_of_pypi(address)
                 and address not in _fetched(fetched)
                 and not _answers(address)
                 and (archive := listed_source(address, machine))
