@@ -29,7 +29,7 @@ _FETCHES = frozenset({"fetchcontent_declare", "externalproject_add", "cpmaddpack
 _DEEPEST, _LONGEST_CONDITION = 20, 20
 #: Packages that compilers and `python` bring, and those of tests.
 _NOT_NAMED = frozenset(
-    ("CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads", "Catch2", "GTest")
+    ("CUDA", "CUDAToolkit", "OpenMP", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads", "Catch2", "GTest")
 )
 
 
