@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event, Failed
-from feedstock_tools.builds.engines.embedded.engine import WORKER, RattlerBuild, events_of, write_request
+from feedstock_tools.builds.engines.embedded.engine import WORKER, RattlerBuild, events_of, request_file
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, place_of
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.program import write_order
@@ -226,17 +226,17 @@ class Container:
             reason = "the configuration has no docker_image, and DOCKER_IMAGE is not set"
             yield iter([Failed(request.wanted[0], reason)])
             return
-        write_request(request)
-        if request.inherits:
-            shutil.copyfile(request.recipe, request.recipe_of_heir)
-        (request.folder / "home").mkdir(exist_ok=True)
-        container = (request.folder / "container.id", self.runtime.program)
-        watcher = write_order(request.folder, self.command(request, image), request.folder, "company", container)
-        environment = {**self.machine, **request.environment}
-        with started(
-            watcher, folder=request.folder, environment=environment, guard=request.guard, grace=REMOVAL_SECONDS
-        ) as process:
-            yield events_of(process, request)
+        with request_file(request):
+            if request.inherits:
+                shutil.copyfile(request.recipe, request.recipe_of_heir)
+            (request.folder / "home").mkdir(exist_ok=True)
+            container = (request.folder / "container.id", self.runtime.program)
+            watcher = write_order(request.folder, self.command(request, image), request.folder, "company", container)
+            environment = {**self.machine, **request.environment}
+            with started(
+                watcher, folder=request.folder, environment=environment, guard=request.guard, grace=REMOVAL_SECONDS
+            ) as process:
+                yield events_of(process, request)
 
     def command(self, request: BuildRequest, image: str) -> list[str]:
         """The command: `docker run` with the mounts, the environment by name, and the worker of the embedded engine."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from feedstock_tools.builds.engines.contract import BuildRequest
-from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.engines.embedded.engine import RattlerBuild, request_file
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import BUILD_SECONDS
@@ -122,12 +122,10 @@ def _chosen_output(rows: Sequence[Row], wanted: str | None) -> tuple[Row, Planne
 
 def _set_up(request: BuildRequest) -> Mapping[str, str]:
     """Create the environments in a process of its own; return their folders by role."""
-    request_file = request.folder / "request.json"
-    request_file.write_text(json.dumps(request.to_json()))
     try:
-        with named_wait(f"the environments of {request.wanted[0]}", _SECONDS):
+        with request_file(request) as file, named_wait(f"the environments of {request.wanted[0]}", _SECONDS):
             done = subprocess.run(
-                worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(request_file)),
+                worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(file)),
                 cwd=request.folder,
                 env=dict(request.environment),
                 stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -281,6 +281,13 @@ def test_what_cannot_be_packaged_is_not_waited_for(thing: str, tmp_path: Path) -
     assert printed.reason is not None
     assert b"which is no file, folder or link and cannot be packaged" in printed.log
     assert time.monotonic() - began < 20
+
+
+def test_the_folder_that_a_failed_build_leaves_has_no_settings_of_pip(tmp_path: Path) -> None:
+    order = replace(request(tmp_path, "exit 1\n"), for_pip={"PIP_INDEX_URL": f"https://me:{HIDDEN}@example.org"})
+    with RattlerBuild().build(order) as events:
+        assert any(isinstance(event, Failed) for event in events)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and HIDDEN.encode() in path.read_bytes()]
 
 
 def test_a_script_that_a_signal_ends_is_known_for_it(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_heir_that_fails_leaves_the_shared_build_for_its_next_attempt(counted:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("builds.runs.shared", "_contents"), ("builds.engines.embedded.engine", "write_request")]
+    ("module", "name"), [("builds.runs.shared", "_contents"), ("builds.engines.embedded.engine", "request_file")]
 )
 def test_a_full_disk_ends_the_build_with_a_reason(counted: TinyFeedstock, module: str, name: str) -> None:
     full = (

@@ -65,8 +65,15 @@ class RattlerBuild:
 
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
-        command = worker_command(WORKER, str(write_request(request)))
-        with started(command, folder=request.folder, environment=request.environment, guard=request.guard) as process:
+        with (
+            request_file(request) as file,
+            started(
+                worker_command(WORKER, str(file)),
+                folder=request.folder,
+                environment=request.environment,
+                guard=request.guard,
+            ) as process,
+        ):
             yield events_of(process, request)
 
 
@@ -78,13 +85,18 @@ def _version() -> str:
     return version("py-rattler-build")
 
 
-def write_request(request: BuildRequest) -> Path:
-    """Put a request where its worker finds it."""
+@contextmanager
+def request_file(request: BuildRequest) -> Iterator[Path]:
+    """Put a request where its worker finds it, until it has ended: a folder that people get has no credentials of
+    channels or of pip's settings."""
     request.output.mkdir(parents=True, exist_ok=True)
     file = request.folder / "request.json"
-    file.touch(mode=0o600)  # the URLs of channels may have credentials
+    file.touch(mode=0o600)
     file.write_text(json.dumps(request.to_json()))
-    return file
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterator[Event]:
