@@ -185,18 +185,14 @@ def test_a_verbatim_block_belongs_to_its_format() -> None:
         render(spec_from_text(ALONE), "v1")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        ("section: build", "section: about", 13),
-        ("script: build.sh", "script: build.sh\n    about: {summary: Mine}", 11),
-    ],
-)
-def test_the_only_output_of_a_recipe_has_no_description_beside_it(old: str, new: str, line: int) -> None:
-    with pytest.raises(InputError, match="has the recipe's description") as refused:
-        spec_from_text(ALONE.replace(old, new))
+def test_the_description_of_the_only_output_is_the_recipes() -> None:
+    own = "verbatim:\n      - section: about\n        v0: 'doc_source_url: d'\n      - section: build"
+    described = ALONE.replace("script: build.sh", "script: build.sh\n    about: {summary: Mine}")
+    text = next(
+        iter(render(spec_from_text(described.replace("verbatim:\n      - section: build", own)), "v0").values())
+    )
 
-    assert [mistake.line for mistake in refused.value.mistakes] == [line]
+    assert "  license: MIT\n  summary: Mine\n  doc_source_url: d\n" in text
 
 
 def test_a_description_without_a_key_in_a_format_stops_no_build_in_it() -> None:

@@ -114,7 +114,7 @@ def test_a_python_project_with_the_requirements_that_hold_for_some_python(tmp_pa
     assert [need.package for need in output.requirements.run] == run
     assert spec.about.homepage == "https://example.org/demo"
     assert (
-        "          python_version: ${{ python_min }}.*\n"
+        '      python_version:\n        - ${{ python_min }}.*\n        - "*"\n'
         in dict(render(spec, "v1"))[PurePosixPath("recipe/recipe.yaml")]
     )
 

@@ -18,7 +18,7 @@ SCRIPT = "{template: cmake}"
 
 def _scripts(script: str) -> dict[str, str]:
     texts = render(spec_from_text(REVIEWED.replace(SCRIPT, script)))
-    return {path.name: text for path, text in texts.items() if path.name.startswith("build-")}
+    return {path.name: text for path, text in texts.items() if path.name.startswith("build.")}
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def _scripts(script: str) -> dict[str, str]:
 def test_options_and_folder_reach_the_build_system(template: str, unix: str, windows: str) -> None:
     scripts = _scripts(f"{{template: {template}, folder: sub/dir, options: ['-DX=a b']}}")
 
-    assert unix in scripts["build-libdemo.sh"]
-    assert "-DX=a b'" in scripts["build-libdemo.sh"]
-    assert windows in scripts["build-libdemo.bat"]
-    assert '-DX=a b"' in scripts["build-libdemo.bat"]
+    assert unix in scripts["build.sh"]
+    assert "-DX=a b'" in scripts["build.sh"]
+    assert windows in scripts["build.bat"]
+    assert '-DX=a b"' in scripts["build.bat"]
 
 
 @pytest.mark.parametrize("template", ["cmake", "scikit-build-core"])
 def test_options_for_gpu_builds_reach_cmake_in_these_alone(template: str) -> None:
     scripts = _scripts(f"{{template: {template}, cuda_options: [-DUSE_CUDA=ON, -DUSE_NCCL=ON]}}")
 
-    unix, windows = scripts["build-libdemo.sh"], scripts["build-libdemo.bat"]
+    unix, windows = scripts["build.sh"], scripts["build.bat"]
     block = unix[unix.index('if [[ "${cuda_compiler_version}" != "None" ]]') : unix.index("\nfi\n")]
     assert 'CMAKE_ARGS="${CMAKE_ARGS:-} -DUSE_CUDA=ON -DUSE_NCCL=ON"' in block
     assert '"%cuda_compiler_version%"=="None" set "CMAKE_ARGS=%CMAKE_ARGS% -DUSE_CUDA=ON -DUSE_NCCL=ON"' in windows
@@ -76,7 +76,7 @@ def test_the_architectures_reach_the_build_system(template: str, passed: str) ->
         "{versions: [12.9], architectures: common, script: {file: archs.sh, variable: CUDAARCHS, style: cmake},",
     ).replace(SCRIPT, f"{{template: {template}}}")
     texts = render(spec_from_text(text))
-    assert passed in next(made for path, made in texts.items() if path.name == "build-libdemo.sh")
+    assert passed in next(made for path, made in texts.items() if path.name == "build.sh")
 
 
 def _edited(folder: Path, script: str, cuda: str = "", edits: str = "own.sh") -> str:
@@ -148,19 +148,19 @@ def test_a_variable_reaches_the_scripts_of_the_builds_that_its_condition_names()
         v0[PurePosixPath("recipe/meta.yaml")],
     )
     for texts in (v0, v1):
-        script = texts[PurePosixPath("recipe/build-libdemo.sh")]
+        script = texts[PurePosixPath("recipe/build.sh")]
         assert '[[ -n "${FORCE_CUDA:-}" ]] || unset FORCE_CUDA' in script
         assert "unset MODE" not in script
 
 
 def test_what_an_earlier_build_left_in_a_folder_of_sources_is_not_packed(tmp_path: Path) -> None:
     made = REVIEWED.replace(SCRIPT, "{template: setuptools, folder: sub/dir}")
-    assert "rm -rf" not in render(spec_from_text(made))[PurePosixPath("recipe/build-libdemo.sh")]
+    assert "rm -rf" not in render(spec_from_text(made))[PurePosixPath("recipe/build.sh")]
     local = made + "sources: [{path: ../src}]\n"
     texts = render(spec_from_text(local))
     line = "rm -rf sub/dir/build/{lib,lib.*,temp.*,bdist.*}\n"
-    assert line in texts[PurePosixPath("recipe/build-libdemo.sh")]
-    assert "in (sub\\dir\\build\\lib sub\\dir\\build\\lib.* " in texts[PurePosixPath("recipe/build-libdemo.bat")]
+    assert line in texts[PurePosixPath("recipe/build.sh")]
+    assert "in (sub\\dir\\build\\lib sub\\dir\\build\\lib.* " in texts[PurePosixPath("recipe/build.bat")]
     left = ["build/lib.linux-x86_64-cpython-311/a.so", "build/lib/gone.py", "build/temp.linux/a.o", "build/own/kept.py"]
     for name in left:
         path = tmp_path / "sub" / "dir" / name

@@ -68,15 +68,6 @@ def _check_as_written(content: dict[str, Any]) -> Iterator[Finding]:
         for location, output in outputs:
             if output.get("string"):
                 yield Finding((*location, "string"), "build strings are added to what the spec says", hint)
-    if [output.get("name") for _, output in outputs] == [content.get("recipe_name")]:
-        location, output = outputs[0]
-        blocks = enumerate(as_list(output.get("verbatim")))
-        places: list[Location] = [
-            ("verbatim", at) for at, block in blocks if as_mapping(block).get("section") == "about"
-        ]
-        for place in (*places, *([("about",)] if "about" in output else [])):
-            hint = "Write it below `about`, or `verbatim`, of the spec."
-            yield Finding((*location, *place), "the only output of a recipe has the recipe's description", hint)
     for name in as_mapping(content.get("values")):
         if name in _TAKEN:
             yield Finding(("values", name), f"the recipe has a '{name}' of its own", "Choose another name.")

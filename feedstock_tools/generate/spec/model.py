@@ -342,7 +342,8 @@ class Spec(Model):
         description="Whether Python, guards, `cuda-version`, skips and build strings are added to what is written.",
     )
     recipe_name: PackageName | None = Field(
-        default=None, description="The name at the top of the recipe; default: the feedstock's, with `-split`."
+        default=None,
+        description="The name at the top of the recipe; default: the only output's, or the feedstock's with `-split`.",
     )
     values: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(
         default={}, description="Texts by the names under which other texts have them: `{name}`."

@@ -19,7 +19,12 @@ from feedstock_tools.generate.spec.checks import output_names
 from feedstock_tools.generate.spec.content import ARCHITECTURE
 from feedstock_tools.generate.spec.model import Script, Spec
 from feedstock_tools.generate.spec.reading import ARCHIVES
-from feedstock_tools.generate.texts.resolved import architectures_by_version, known_cuda_versions, named_script
+from feedstock_tools.generate.texts.resolved import (
+    architectures_by_version,
+    is_alone,
+    known_cuda_versions,
+    named_script,
+)
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
 from feedstock_tools.generate.texts.variant_files import variant_blocks
@@ -106,6 +111,8 @@ def _conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
     asked_for = [Platform.parse(s).name for s in spec.platforms if s not in ON_BY_DEFAULT and s not in builders]
     if asked_for:
         settings["provider"] = dict.fromkeys(asked_for, "default")
+    if all(output.noarch for output in spec.outputs) and "linux-64" not in spec.platforms:
+        settings["noarch_platforms"] = [Platform.parse(next(iter(spec.platforms))).name]
     if recipe_format == "v1":
         settings["conda_build_tool"] = "rattler-build"
     return block_lines(_merged(settings, spec.conda_forge) or _BY_DEFAULT)
@@ -189,13 +196,14 @@ _TEMPLATES = {"setuptools": "pip"}
 
 def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any]]]:
     """The scripts to generate: path → its template and the template's values."""
-    scripts = [(None, spec.build.script), *((output.name, output.script) for output in spec.outputs)]
+    outputs = [(None if is_alone(spec) else output.name, output.script) for output in spec.outputs]
+    scripts = [(None, spec.build.script), *outputs]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     templates: dict[PurePosixPath, tuple[str, dict[str, Any]]] = {}
     for output, script in scripts:
         if script is None or script.template is None:
             continue
-        named = named_script(script, output)
+        named = named_script(script, output, spec.format)
         files = {"unix": named.unix, "win": named.win} if named else {}
         for system in sorted(systems):
             suffix = "sh" if system == "unix" else "bat"

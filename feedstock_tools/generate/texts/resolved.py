@@ -11,7 +11,7 @@ from feedstock_tools.conditions.tree import Condition, Name, Not, VersionTest, a
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.items import Glob, Requirement, Test
-from feedstock_tools.generate.spec.model import Cuda, Output, Requirements, Script, Spec
+from feedstock_tools.generate.spec.model import Build, Cuda, Output, Requirements, Script, Spec
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.versions import parse_version
@@ -228,8 +228,19 @@ def _asks_for_cuda(condition: Condition | None) -> bool:
 
 
 def is_alone(spec: Spec) -> bool:
-    """Whether the recipe is its only output: it has that output's name, and nothing runs before it."""
-    return len(spec.outputs) == 1 and spec.recipe_name == spec.outputs[0].name
+    """Whether the recipe is its only output: it has that output's name and no section `outputs`.
+
+    Only outputs can follow a build that runs once, stand for two packages, have a version or a number beside the
+    recipe's, or choose their files (in meta.yaml), so that such a spec keeps them.
+    """
+    only, *others = spec.outputs
+    if others or not spec.automatic:
+        return not others and spec.recipe_name == only.name
+    before = spec.build.script or spec.build.model_copy(update={"number": 0, "use_keys": ()}) != Build()
+    of_outputs = only.version or only.number is not None or only.files or only.exclude_files
+    below_the_name = any(block.section == "top" for block in only.verbatim)
+    other_name = "{accelerator}" in only.name or spec.recipe_name not in (None, only.name)
+    return not (before or of_outputs or below_the_name or other_name)
 
 
 def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
@@ -278,7 +289,7 @@ def python_skips(spec: Spec) -> list[tuple[Condition, str | None]]:
 
 def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:
     skip: list[tuple[Condition, str | None]] = [(item.when, item.why) for item in output.skip]
-    if python and spec.automatic and skips_python_by_output(spec):
+    if python and spec.automatic and not output.noarch and skips_python_by_output(spec):
         skip = [*python_skips(spec), *skip]
     if "{accelerator}" in output.name:
         skip.append((CPU if name == output.name.replace("{accelerator}", "gpu") else CUDA, None))
@@ -288,7 +299,7 @@ def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool
         kind=output.kind,
         python=python,
         why=output.why if first else None,
-        script=named_script(output.script, output.name),
+        script=named_script(output.script, None if is_alone(spec) else output.name, spec.format),
         files=output.files,
         needs=_needs_of_output(spec, output, python=python),
         exports={key: flatten(getattr(output.run_exports, key), spec) for key in EXPORTS},
@@ -300,12 +311,12 @@ def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool
     )
 
 
-def named_script(script: Script | None, output: str | None) -> Script | None:
-    """The script by the names of its files; `output` is None for the build that runs once."""
+def named_script(script: Script | None, output: str | None, recipe_format: str) -> Script | None:
+    """The script by the names of its files; without `output` those that the builder of the spec's format looks for."""
     if script is None or script.template is None:
         return script
     if output is None:
-        unix, win = "build.sh", "bld.bat"  # conda-build's default names
+        unix, win = "build.sh", "bld.bat" if recipe_format == "v0" else "build.bat"
     else:
         unix, win = f"build-{output}.sh", f"build-{output}.bat"
     return Script(unix=unix, win=win, environment=script.environment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from feedstock_tools.generate.texts.wording import (
     Line,
     Syntax,
     aligned,
+    calls,
     comment,
     features_why,
     numbered,
@@ -127,12 +128,13 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     number = "{{ build }}" if numbered(spec) or spec.build.offsets else str(spec.build.number)
     lines = [Line(f"number: {number}")]
     lines += [wording.line("skip: true", condition, why) for condition, why in skips(spec)]
-    script = resolved.named_script(spec.outputs[0].script if resolved.is_alone(spec) else spec.build.script, None)
-    if script and script.commands and not resolved.is_alone(spec):
+    alone = resolved.is_alone(spec)
+    script = resolved.named_script(spec.outputs[0].script if alone else spec.build.script, None, spec.format)
+    if script and script.commands and not alone:
         lines += [Line("script:"), *_indented(_commands(script, wording))]
     elif script and (script.unix or script.win) and not _is_default(script):
-        lines += _script_lines(script, wording)
-    if not resolved.is_alone(spec) and (variables := _environment(script, wording)):
+        lines += _script_lines(calls(script), wording)
+    if not alone and (variables := _environment(script, wording)):
         lines += [Line("script_env:"), *_indented(variables)]
     for key, needs in _ignored(spec.build.ignore_run_exports, spec, wording):
         lines += [Line(f"{key}:"), *_indented(needs)]
@@ -174,15 +176,14 @@ def _is_default(script: Script) -> bool:
     )
 
 
-def _script_lines(script: Script, wording: _Wording) -> list[Line]:
-    on_windows = any(subdir.startswith("win") for subdir in wording.spec.platforms)
-    on_unix = any(not subdir.startswith("win") for subdir in wording.spec.platforms)
-    lines = []
-    if script.unix and on_unix:
-        lines.append(Line(f"script: {quoted(script.unix)}", "unix" if on_windows else None))
-    if script.win and on_windows:
-        lines.append(Line(f"script: {quoted(script.win)}", "win" if on_unix else None))
-    return lines
+def _script_lines(scripts: Mapping[str, str | None], wording: _Wording) -> list[Line]:
+    """The scripts by system: files of an output, or commands of the recipe, which conda-build takes no file as."""
+    built = {"win" if subdir.startswith("win") else "unix" for subdir in wording.spec.platforms}
+    return [
+        Line(f"script: {quoted(script)}", system if len(built) > 1 else None)
+        for system, script in scripts.items()
+        if script and system in built
+    ]
 
 
 def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
@@ -203,12 +204,12 @@ def _requirements(needs: dict[str, tuple[resolved.Need, ...]], wording: _Wording
 
 
 def _output(output: resolved.ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, Any]:
-    written = output.written
+    written, script = output.written, output.script
     return {
         "name": output.name,
         "version": SYNTAX.scalar(written.version) if written.version else None,
         "why": output.why,
-        "script_lines": _script_lines(output.script, wording) if output.script and not output.script.commands else (),
+        "script_lines": _script_lines({"unix": script.unix, "win": script.win}, wording) if script else (),
         "files": _files(output, wording),
         "build": _build_text(output, spec, wording),
         "requirements": _requirements(output.needs, wording),
@@ -248,7 +249,8 @@ def _build_of_output(
 ) -> list[tuple[str, tuple[Line, ...]]]:
     """The `build` of an output as blocks: a key with lines under it, or lines alone."""
     blocks: list[tuple[str, tuple[Line, ...]]] = []
-    skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
+    own = () if resolved.is_alone(spec) else output.skip
+    skipped = tuple(wording.line("skip: true", condition, why) for condition, why in own)
     blocks += [("", lines) for lines in (skipped, _own_lines(output, wording)) if lines]
     blocks += [("", lines) for lines in (_string_lines(output, spec, wording),) if lines]
     keys = {"force_use_keys": output.written.use_keys, "force_ignore_keys": output.written.ignore_keys}

@@ -147,12 +147,11 @@ def _source(source: Source) -> list[str]:
 
 def _listing_script(script: Script, spec: Spec) -> list[str]:
     """The script of an output that inherits files, which it must not pack: it lists what it adds to them."""
-    unix = Name("unix")
+    unix, on_windows = Name("unix"), any(subdir.startswith("win") for subdir in spec.platforms)
     commands: list[Entry] = [(SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands]
-    if script.unix:
-        commands.append((wording.quoted(f'bash -e "${{RECIPE_DIR}}/{script.unix}"'), unix, None))
-    if script.win and any(subdir.startswith("win") for subdir in spec.platforms):
-        commands.append((wording.quoted(f'call "%RECIPE_DIR%\\{script.win}"'), Name("win"), None))
+    for system, command in wording.calls(script).items():
+        if system == "unix" or on_windows:
+            commands.append((wording.quoted(command), Name(system), None))
     after: list[Entry] = [(wording.quoted(line), unix, None) for line in AFTER]
     content = _listed([(wording.quoted(BEFORE), unix, None), *commands, *after])
     env = _environment(script)
@@ -212,7 +211,7 @@ def _expression(text: str) -> str:
 
 def _stage(spec: Spec) -> dict[str, Any]:
     needs = resolved.top_level_needs(spec)
-    script = resolved.named_script(spec.build.script, None)
+    script = resolved.named_script(spec.build.script, None, spec.format)
     return {
         "name": f"{spec.name}-build",
         "script": _script(script, spec) if script else [],
@@ -239,7 +238,7 @@ def _output(output: resolved.ResolvedOutput, spec: Spec) -> dict[str, Any]:
         "stage": f"{spec.name}-build" if staged else None,
         "build": _build_of_output(output, spec),
         "requirements": requirements,
-        "tests": [*_tests(output), *SYNTAX.verbatim(written.verbatim, "test")],
+        "tests": [*_tests(output, spec), *SYNTAX.verbatim(written.verbatim, "test")],
         "version": SYNTAX.scalar(written.version) if written.version else None,
         "about": SYNTAX.about(written.about),
         "about_lines": SYNTAX.verbatim(written.verbatim, "about"),
@@ -267,7 +266,7 @@ def _run_exports(output: resolved.ResolvedOutput) -> list[str]:
 
 
 def _build_of_output(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
-    lines = _block("skip", _conditions(output.skip))
+    lines = [] if resolved.is_alone(spec) else _block("skip", _conditions(output.skip))
     written = output.written
     lines += [f"number: {written.number}"] if written.number is not None else []
     if not spec.automatic:
@@ -313,16 +312,16 @@ def _variant(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
     return [*lines, *([f"down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
 
 
-def _tests(output: resolved.ResolvedOutput) -> list[str]:
+def _tests(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
     test = output.test
     lines: list[str] = []
-    python = _python_of_imports(output)
+    pythons = _pythons_of_imports(output, spec)
     if any(item.when for item in test.imports):
         for condition, items in groupby(test.imports, key=lambda item: item.when):
-            block = _imports([item.module for item in items], python, pip_check=test.pip_check and condition is None)
+            block = _imports([item.module for item in items], pythons, pip_check=test.pip_check and condition is None)
             lines += block if condition is None else _under(condition, block)
     elif test.imports:
-        lines += _imports([item.module for item in test.imports], python, pip_check=test.pip_check)
+        lines += _imports([item.module for item in test.imports], pythons, pip_check=test.pip_check)
     commands: list[Entry] = [(SYNTAX.scalar(c.command), c.when, c.why) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
@@ -336,15 +335,16 @@ def _tests(output: resolved.ResolvedOutput) -> list[str]:
     return lines
 
 
-def _python_of_imports(output: resolved.ResolvedOutput) -> str | None:
-    """The Python that tests a noarch package by its requirements; without one a test takes the newest."""
-    if output.written.noarch is None:
-        return None
-    needs = [need for need in output.test_needs if need.package == "python" and not need.condition]
-    return next(filter(None, (SYNTAX.package(need).partition(" ")[2] for need in needs)), None)
+def _pythons_of_imports(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
+    """The Pythons that test a noarch package: the one that it or its test names, and the newest."""
+    if output.written.noarch != "python":
+        return []
+    needs = (*output.test_needs, *(output.needs["host"] if spec.automatic else ()))
+    versions = (SYNTAX.package(need).partition(" ")[2] for need in needs if need.package == "python")
+    return [*list(filter(None, versions))[:1], *(["*"] if spec.automatic else [])]
 
 
-def _imports(modules: list[str], python: str | None, *, pip_check: bool) -> list[str]:
+def _imports(modules: list[str], pythons: list[str], *, pip_check: bool) -> list[str]:
     imports = _block("imports", [f"- {wording.quoted(name)}" for name in modules])
-    version = [f"python_version: {wording.quoted(python)}"] if python else []
-    return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}", *version]))
+    versions = _block("python_version", [f"- {wording.quoted(version)}" for version in pythons])
+    return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}", *versions]))

@@ -14,8 +14,15 @@ from feedstock_tools.conditions.tree import And, Condition, Name, Not, VersionTe
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.content import PLACEHOLDER, fill
 from feedstock_tools.generate.spec.items import About, AboutOutput, Verbatim
-from feedstock_tools.generate.spec.model import Source, Spec
-from feedstock_tools.generate.texts.resolved import CUDA, Need, python_skips, skips_python_by_output
+from feedstock_tools.generate.spec.model import Script, Source, Spec
+from feedstock_tools.generate.texts.resolved import (
+    CUDA,
+    Need,
+    is_alone,
+    python_skips,
+    resolve_outputs,
+    skips_python_by_output,
+)
 from feedstock_tools.platforms import Platform
 
 _WIDTH = 100
@@ -51,6 +58,12 @@ def _reads_as_text(text: str) -> bool:
 
     resolver: Any = Resolver()
     return bool(resolver.resolve(ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str")
+
+
+def calls(script: Script) -> dict[str, str]:
+    """The commands that run the files of a script, by system."""
+    files = {"unix": ('bash -e "${RECIPE_DIR}/%s"', script.unix), "win": ('call "%%RECIPE_DIR%%\\%s"', script.win)}
+    return {system: command % file for system, (command, file) in files.items() if file}
 
 
 def comment(text: str, indent: int) -> list[str]:
@@ -104,9 +117,10 @@ def number_why(spec: Spec) -> str:
 
 
 def skips(spec: Spec) -> Skips:
-    """The builds that the recipe skips: default platforms, CUDA versions, and the spec's own skips."""
+    """The builds that the recipe skips: default platforms, CUDA versions, the spec's skips and its only output's."""
+    only = resolve_outputs(spec)[0].skip if is_alone(spec) else ()
     if not spec.automatic:
-        return tuple((item.when, item.why) for item in spec.skip)
+        return (*((item.when, item.why) for item in spec.skip), *only)
     conditions: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:
@@ -119,10 +133,13 @@ def skips(spec: Spec) -> Skips:
             versions = [VersionTest("cuda", "==", version) for version in spec.cuda.versions]
             conditions.append((And((CUDA, Not(any_of(versions)))), None))
     conditions += [] if skips_python_by_output(spec) else python_skips(spec)
-    return (*conditions, *((item.when, item.why) for item in spec.skip if "python" not in names_of(item.when)))
+    own = ((item.when, item.why) for item in spec.skip if "python" not in names_of(item.when))
+    return tuple(dict.fromkeys((*conditions, *own, *only)))
 
 
 def _unwanted_platforms(spec: Spec) -> list[Condition]:
+    if all(output.noarch for output in spec.outputs):
+        return []  # a platform that `noarch_platforms` names builds them, and no other
     wanted = [Platform.parse(subdir) for subdir in spec.platforms]
     unwanted: list[Condition] = []
     for platform in map(Platform.parse, ON_BY_DEFAULT):
@@ -267,9 +284,15 @@ class Syntax:
 
     def view(self, spec: Spec) -> dict[str, Any]:
         """The values that the templates of both formats show alike."""
-        return {
+        view: dict[str, Any] = {
             "spec": spec,
             "package_name": spec.recipe_name or f"{spec.name}-split",
             "about_lines": self.about(spec.about),
             **{key: self.verbatim(spec.verbatim, section) for key, section in _VERBATIM.items()},
         }
+        if is_alone(spec):
+            (only,) = spec.outputs
+            about = spec.about.model_copy(update=only.about.model_dump(exclude_defaults=True))
+            more = [*view["more_about_lines"], *self.verbatim(only.verbatim, "about")]
+            view |= {"package_name": only.name, "about_lines": self.about(about), "more_about_lines": more}
+        return view
