@@ -226,6 +226,10 @@ def _make_whole(folder: Path, platform: Platform, contents: _Contents, kept: Pat
         raise WorkError(f"cannot create the stand-in channel: {error.strerror or error}", path=folder) from error
 
 
+#: The feature of a Python without contents: a test that takes any Python gets one that runs.
+_METADATA_ALONE = "metadata-alone"
+
+
 def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) -> None:
     real = {installation.minor: installation for installation in contents.pythons}
     builder = Platform.here()
@@ -250,6 +254,8 @@ def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) ->
         else:
             files = tuple(_files(package, platform, contents))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
+            if real and package.role == "python" and package.subdir == builder.subdir:
+                metadata = replace(metadata, track_features=(_METADATA_ALONE,))
             written = write_package(channel, metadata, files)
             its_hash = sha256(written.read_bytes()).hexdigest()
         entries[package.subdir][written.name] = _entry(metadata, written, its_hash)

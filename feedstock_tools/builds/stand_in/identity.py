@@ -15,7 +15,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.platforms import Platform
 
 #: Increased when the same data yields different packages, so that older channels do not count as current.
-STAND_IN_FORMAT = 9
+STAND_IN_FORMAT = 10
 _COMPILERS = ("gcc", "clang", "cc", "g++", "clang++", "c++")
 #: The bytes at either end of a program that identify it.
 _ENOUGH = 1 << 20

@@ -104,7 +104,7 @@ def identity(platform: Platform, *parts: str) -> str:
     """The inputs of a channel's identity, as ledgers record them."""
     content = packages_file().read_bytes()
     packages = sha256(HEAD + content[content.index(b"sources:") :]).hexdigest()
-    return sha256("\n".join(["9", platform.subdir, packages, *parts]).encode()).hexdigest()
+    return sha256("\n".join(["10", platform.subdir, packages, *parts]).encode()).hexdigest()
 
 
 def named(path: Path) -> str:
