@@ -18,7 +18,7 @@ from feedstock_tools.enable_gpu.inputs import CudaVersions, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, free_name, in_one_style, shifted
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.generate.texts.rendering import architectures_in_style
+from feedstock_tools.generate.texts.rendering import architectures_in_style, shell_cases
 from feedstock_tools.generate.texts.resolved import CUDA
 from feedstock_tools.generate.texts.wording import Line, quoted
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
@@ -299,7 +299,7 @@ def _shell(
         f'if {brackets[0]} "${{cuda_compiler_version:-None}}" != "None" {brackets[1]}; then',
         '    case "${cuda_compiler_version}" in',
     ]
-    lines += [f'        {version}) cuda_archs="{word}" ;;' for version, word in words.items()]
+    lines += [f'        {versions}) cuda_archs="{word}" ;;' for versions, word in shell_cases(words).items()]
     lines += ['        *) echo "no GPU architectures for CUDA ${cuda_compiler_version}" >&2; exit 1 ;;', "    esac"]
     value = system.option.format("${cuda_archs}")
     if system.appended:

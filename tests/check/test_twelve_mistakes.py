@@ -192,7 +192,7 @@ def test_the_lists_of_each_configuration_are_told(gpuprobe: Path, monkeypatch: p
     told: list[str] = []
     monkeypatch.setattr("feedstock_tools.check.against_facts.stage", told.append)
     checked(gpuprobe)
-    said = "linux_64_cuda_compiler_version11.2: recipe/cuda_architectures.sh:8: CUDA_ARCHITECTURES=sm_35,"
+    said = "linux_64_cuda_compiler_version11.2: recipe/cuda_architectures.sh:7: CUDA_ARCHITECTURES=sm_35,"
     assert any(line.startswith(said) for line in told)
 
 
@@ -204,4 +204,4 @@ def test_a_list_that_no_script_sources_is_found(gpuprobe: Path) -> None:
 
 def test_a_finding_in_a_script_has_its_place(gpuprobe: Path) -> None:
     replaced(SCRIPT, SIXES, "sm_80,sm_86")(gpuprobe)
-    assert {finding.key for finding in checked(gpuprobe)} == {"recipe/cuda_architectures.sh:8: CUDA_ARCHITECTURES"}
+    assert {finding.key for finding in checked(gpuprobe)} == {"recipe/cuda_architectures.sh:7: CUDA_ARCHITECTURES"}

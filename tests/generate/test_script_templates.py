@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from tests.generate.test_spec_mistakes import REVIEWED
@@ -168,3 +169,34 @@ def test_what_an_earlier_build_left_in_a_folder_of_sources_is_not_packed(tmp_pat
         path.touch()
     subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
     assert [path.name for path in tmp_path.rglob("*.*") if path.is_file()] == ["kept.py"]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "more", "patterns"),
+    [
+        ("versions: [11.8, 12.8, 12.9]", "", ["11.8", "12.8|12.9"]),
+        ("versions: [12.9], presets: {p: {11.8: [sm_80], 12.9: [sm_90]}}, architectures: p", "", ["12.9"]),
+        ("presets: {p: {11.8: [sm_80], 12.9: [sm_90]}}, architectures: p", "", ["11.8", "12.9"]),
+        ("versions: pinning", "migrations: [cuda130]", "from the pinning's oldest"),
+        ("versions: pinning", "migrations: {cuda118: {timestamp: 1}}", "all"),
+        ("versions: pinning", "variants: {cuda_compiler_version: [None, 11.8]}", "all"),
+    ],
+)
+def test_the_script_of_architectures_lists_the_versions_that_can_come(
+    cuda: str, more: str, patterns: list[str] | str
+) -> None:
+    script = "script: {variable: ARCHS}" + ("" if "architectures" in cuda else ", architectures: common")
+    text = REVIEWED.replace("{versions: [12.9],", f"{{{cuda}, {script},") + more.replace(
+        "[cuda130]", "{cuda130: {timestamp: 1}}"
+    )
+    made = render(spec_from_text(text))[PurePosixPath("recipe/cuda_architectures.sh")]
+
+    found = re.findall(r"^    ([\d.|]+)\) export ARCHS=", made, re.MULTILINE)
+    facts = load_cuda()
+    versions = list(facts.toolkits)
+    if isinstance(patterns, list):
+        assert found == patterns
+    else:
+        pinned = (row.cuda for row in facts.rows if row.cuda and row.date == facts.newest_date)
+        oldest = versions[0] if patterns == "all" else next(pinned)
+        assert "|".join(found).split("|") == versions[versions.index(oldest) :]

@@ -4,14 +4,10 @@
 case "${cuda_compiler_version}" in
     10.2) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,compute_75" ;;
     11.0) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,compute_80" ;;
-    11.1) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,compute_86" ;;
-    11.2) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,compute_86" ;;
+    11.1|11.2) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,compute_86" ;;
     11.8) export CUDA_ARCHITECTURES="sm_35,sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
-    12.0) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
-    12.4) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
-    12.6) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
-    12.8) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
-    12.9) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
+    12.0|12.4|12.6) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90" ;;
+    12.8|12.9) export CUDA_ARCHITECTURES="sm_50,sm_60,sm_61,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
     13.0) export CUDA_ARCHITECTURES="sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_120" ;;
     *)
         echo "feedstock.yaml chooses no GPU architectures for CUDA ${cuda_compiler_version}" >&2

@@ -4,8 +4,7 @@
 case "${cuda_compiler_version}" in
     10.2) export TF_CUDA_COMPUTE_CAPABILITIES="sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,compute_75" ;;
     11.0) export TF_CUDA_COMPUTE_CAPABILITIES="sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,sm_80,compute_80" ;;
-    11.1) export TF_CUDA_COMPUTE_CAPABILITIES="sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,sm_80,sm_86,compute_86" ;;
-    11.2) export TF_CUDA_COMPUTE_CAPABILITIES="sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,sm_80,sm_86,compute_86" ;;
+    11.1|11.2) export TF_CUDA_COMPUTE_CAPABILITIES="sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,sm_80,sm_86,compute_86" ;;
     *)
         echo "feedstock.yaml chooses no GPU architectures for CUDA ${cuda_compiler_version}" >&2
         exit 1

@@ -21,6 +21,7 @@ from feedstock_tools.generate.spec.model import Script, Spec
 from feedstock_tools.generate.spec.reading import ARCHIVES
 from feedstock_tools.generate.texts.resolved import (
     architectures_by_version,
+    architectures_to_come,
     is_alone,
     known_cuda_versions,
     named_script,
@@ -271,6 +272,18 @@ def architectures_in_style(names: tuple[str, ...], style: str) -> str:
     return _STYLES[style](names)
 
 
+def shell_cases(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of CUDA versions by the patterns of a shell's `case`: one for all versions with the same text.
+
+    >>> shell_cases({"12.8": "80", "12.9": "80", "13.0": "90"})
+    {'12.8|12.9': '80', '13.0': '90'}
+    """
+    versions: dict[str, list[str]] = {}
+    for version, text in texts.items():
+        versions.setdefault(text, []).append(version)
+    return {"|".join(same): text for text, same in versions.items()}
+
+
 def architectures_from(text: str) -> tuple[str, tuple[str, ...]] | None:
     """The style that writes a list of architectures in just this way, and the list; None if none does."""
     names: list[str] = []
@@ -292,11 +305,9 @@ def _architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
     if spec.cuda is None or spec.cuda.script is None or spec.cuda.script.edits:
         return {}
     script = spec.cuda.script
-    chosen = architectures_by_version(spec)
-    view = {
-        "variable": script.variable,
-        "versions": {version: architectures_in_style(names, script.style) for version, names in chosen.items()},
-    }
+    chosen = architectures_to_come(spec)
+    texts = {version: architectures_in_style(names, script.style) for version, names in chosen.items()}
+    view = {"variable": script.variable, "versions": texts, "cases": shell_cases(texts)}
     path = PurePosixPath("recipe") / script.file
     paths = [path, path.with_suffix(".bat")]
     systems = {subdir.partition("-")[0] for subdir in (spec.cuda.platforms or spec.platforms)}

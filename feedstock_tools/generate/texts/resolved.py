@@ -65,6 +65,24 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
     return {version: chosen[version] for version in sorted(chosen, key=parse_version)}
 
 
+def architectures_to_come(spec: Spec) -> Mapping[str, tuple[str, ...]]:
+    """The same for the CUDA versions that a build can have: with conda-forge's pinning its oldest and all newer ones.
+
+    A migration or variant of the spec's own can be of any version.
+    """
+    chosen = architectures_by_version(spec)
+    if spec.cuda is None or isinstance(_own_architectures(spec.cuda), Mapping) or not _is_open(spec):
+        known = known_cuda_versions(spec)
+        return {version: names for version, names in chosen.items() if version in known}
+    facts = load_cuda()
+    pinned = [row for row in facts.rows if row.cuda and row.date == facts.newest_date]
+    others = {*spec.migrations} - {row.origin.removeprefix("migration ") for row in pinned}
+    if "cuda_compiler_version" in spec.variants or any("cuda" in name for name in others):
+        return chosen
+    oldest = min(parse_version(row.cuda) for row in pinned if row.cuda)
+    return {version: names for version, names in chosen.items() if parse_version(version) >= oldest}
+
+
 def _own_architectures(cuda: Cuda) -> str | tuple[str, ...] | Mapping[str, tuple[str, ...]] | None:
     """The choice of architectures, with a preset of the spec in place of its name."""
     chosen = cuda.architectures
