@@ -32,7 +32,7 @@ requirements:
   run:
     - python
 about:
-  home: https://example.org
+  home: https://example.org/demo
   license: MIT
   license_file: LICENSE
   summary: A demo

@@ -148,7 +148,7 @@ def test_of_three_verdicts_each_is_in_the_document(name: str, gpu_feedstock: Tin
     copy_of_example("gpukernel", folder).rename(folder / "demo")
     (folder / "demo/feedstock.yaml").unlink()
     recipe = folder / "demo/recipe/recipe.yaml"
-    recipe.write_text(recipe.read_text().replace("  host:\n", "  host:\n        - what-the-stand-in-lacks\n"))
+    recipe.write_text(recipe.read_text().replace("  host:\n", "  host:\n    - what-the-stand-in-lacks\n"))
     shutil.copytree(folder / "demo", folder / "recipe-only", ignore=shutil.ignore_patterns(".ci_support"))
     shutil.copytree(folder / "demo/.ci_support", folder / "jobs/.ci_support")
     empty.mkdir()

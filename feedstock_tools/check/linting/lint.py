@@ -17,7 +17,7 @@ from feedstock_tools.check.linting.reading import Reading, read_recipe
 from feedstock_tools.check.linting.refused import refused_values, undefined_names
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
-from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
+from feedstock_tools.check.linting.variant_files import ignored_spec, placeholders, stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit, WrittenFiles, read_files
@@ -40,6 +40,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     unused_keys,
     stale_migrations,
     ignored_spec,
+    placeholders,
     missing_files,
     refused_values,
     undefined_names,

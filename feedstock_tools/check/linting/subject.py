@@ -52,6 +52,7 @@ OWN_RULES: Mapping[str, Rule] = {
     "missing-file": Rule("a local source, a patch, a script, a test file or a license file does not exist"),
     "no-package": Rule("a job, or all of them, builds no package", "jobs"),
     "not-rendered": Rule("the recipe cannot be rendered for a job", "jobs"),
+    "placeholder": Rule("what `init` writes where a project does not say it is still there"),
     "refused-value": Rule("conda-build refuses a name, a version, a build string or number, or a requirement", "jobs"),
     "run-exports": Rule("run exports do not fit the outputs that they name or that link to them", "pinning"),
     "stale-migration": Rule("a migration is over, or changes nothing here", "pinning"),

@@ -1,15 +1,18 @@
-"""Rules about files beside the recipe: keys that nothing uses, migrations that are over, a spec that git ignores."""
+"""Rules about files beside the recipe: keys that nothing uses, migrations that are over, a spec that git ignores or
+whose placeholders nobody replaced."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from feedstock_tools.check.linting.subject import LintFinding, Subject
 from feedstock_tools.check.renderings import Job
+from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.git import left_out
+from feedstock_tools.generate.spec.review_checks import NO_VERSION, PLACEHOLDERS
 from feedstock_tools.reading import CI_SUPPORT, GENERATED, SPEC_NAME
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.rules import Rules
@@ -66,6 +69,37 @@ def ignored_spec(subject: Subject) -> Iterator[LintFinding]:
     for name in left_out(folder, paths) if paths else ():
         message = "git ignores this file, so that clones lack it: `feedstock-tools generate --commit` adds it"
         yield LintFinding(name, 1, "ignored-spec", message)
+
+
+#: Key of `PLACEHOLDERS` → what to write, and its places in specs and recipes.
+_TO_WRITE: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
+    "homepage": ("the project's page", (("about", "homepage"), ("about", "home"))),
+    "license": ("its SPDX expression", (("about", "license"),)),
+    "summary": ("what the package is for", (("about", "summary"),)),
+    "maintainers": ("names on GitHub", (("maintainers",), ("extra", "recipe-maintainers"))),
+    "version": ("the project's version", (("version",),)),
+}
+
+
+def placeholders(subject: Subject) -> Iterator[LintFinding]:
+    """What `init` wrote in place of what a project does not say, in the spec, or in a recipe without one."""
+    folder = subject.files.folder
+    document = subject.recipe
+    if (folder / SPEC_NAME).is_file():
+        document = read_document(folder / SPEC_NAME, within=folder)
+        try:
+            _ = document.root
+        except InputError:  # `generate` says what is wrong
+            return
+    for key, (what, places) in _TO_WRITE.items():
+        pattern = re.escape(PLACEHOLDERS[key]).replace(re.escape("{name}"), r"\S+")
+        for entry in (entry for place in places for entry in document.entries(*place)):
+            for leaf in entry.value.leaves:
+                if re.fullmatch(pattern, leaf.text) and (
+                    key != "version" or document.comment_after(entry) == NO_VERSION
+                ):
+                    message = f"'{leaf.text}' is a placeholder: write {what}"
+                    yield subject.finding(leaf.start, "placeholder", message, document=document)
 
 
 def _is_named(key: str, words: frozenset[str] | None) -> bool:

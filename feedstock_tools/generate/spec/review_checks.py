@@ -19,6 +19,17 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Location
 
+#: What `init` writes where a project does not say it, which a reviewer would send back.
+PLACEHOLDERS = {
+    "homepage": "https://example.org",
+    "license": "LicenseRef-Unknown",
+    "summary": "The package {name}",
+    "maintainers": "someone",
+    "version": "0.1.0",
+}
+#: The comment of a version that is a placeholder: others are of that version.
+NO_VERSION = "# the project has none that can be read"
+
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
 _STDLIBS = ("c", "m2w64_c")

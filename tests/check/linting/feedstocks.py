@@ -54,7 +54,7 @@ outputs:
       run:
         - {{ pin_subpackage("libdemo", exact=True) }}
 about:
-  home: https://example.org
+  home: https://example.org/demo
   summary: A demo
   license: MIT
   license_file: LICENSE
@@ -101,7 +101,7 @@ outputs:
       run:
         - ${{ pin_subpackage("libdemo", exact=True) }}
 about:
-  homepage: https://example.org
+  homepage: https://example.org/demo
   summary: A demo
   license: MIT
   license_file: LICENSE

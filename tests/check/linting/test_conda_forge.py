@@ -38,7 +38,7 @@ test:
   requires:
     - python {{ python_min }}
 about:
-  home: https://example.org
+  home: https://example.org/demo
   license: MIT
   license_file: LICENSE
   summary: A demo
@@ -74,7 +74,7 @@ tests:
         - ${{ python_min }}.*
         - "*"
 about:
-  homepage: https://example.org
+  homepage: https://example.org/demo
   license: MIT
   license_file: LICENSE
   summary: A demo

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.linting.lint import RULES, lint_feedstock
+from feedstock_tools.generate.generating import generate
 from feedstock_tools.report.checks.linting import findings_sarif
 from tests.support import command
 
@@ -42,7 +43,7 @@ outputs:
       commands:
         - demo --help
 about:
-  home: https://example.org
+  home: https://example.org/demo
   license: MIT
   license_file: LICENSE
   summary: A demo
@@ -146,3 +147,43 @@ def test_a_requirement_that_no_selector_admits_is_removed(tmp_path: Path) -> Non
     assert (mended.returncode, mended.stdout.splitlines()[1:]) == (0, ["No finding."])
     assert f"-{dead}" in mended.stderr
     assert (folder / "recipe/meta.yaml").read_text() == RIGHT
+
+
+SPEC = """\
+name: demo
+version: 0.1.0  # the project has none that can be read
+platforms: {linux-64: }
+outputs:
+  - {name: demo, kind: library, script: [make], test: {commands: ["true"]}}
+about:
+  homepage: https://example.org
+  license: LicenseRef-Unknown
+  license_file: LICENSE
+  summary: The package demo
+maintainers: [someone, someone-else]
+"""
+
+
+def _placeholders(folder: Path) -> list[str]:
+    found = lint_feedstock(folder).findings
+    return [f"{each.path}:{each.line}:{each.column}" for each in found if each.rule == "placeholder"]
+
+
+@pytest.mark.parametrize("recipe_format", ["v0", "v1"])
+def test_each_placeholder_of_init_is_found_in_the_spec_else_in_the_recipe(recipe_format: str, tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(f"{SPEC}format: {recipe_format}\n")
+    generate(tmp_path).apply()
+    places = ["2:10", "7:13", "8:12", "10:12", "11:15"]
+    assert _placeholders(tmp_path) == [f"feedstock.yaml:{place}" for place in places]
+
+    (tmp_path / "feedstock.yaml").unlink()
+    assert len(_placeholders(tmp_path)) == 4
+    assert all(place.startswith("recipe/") for place in _placeholders(tmp_path))
+
+
+def test_what_was_replaced_is_no_placeholder(tmp_path: Path) -> None:
+    text = SPEC.replace("  # the project has none that can be read", "").replace(".org", ".org/demo")
+    text = text.replace("LicenseRef-Unknown", "MIT").replace("The package demo", "Says hello").replace("[someone,", "[")
+    (tmp_path / "feedstock.yaml").write_text(text)
+    generate(tmp_path).apply()
+    assert _placeholders(tmp_path) == []

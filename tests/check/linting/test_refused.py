@@ -25,7 +25,7 @@ test:
   commands:
     - demo
 about:
-  home: https://example.org
+  home: https://example.org/demo
   license: MIT
   license_file: LICENSE
   summary: A demo
