@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
 from feedstock_tools.generate.project import Project
+from feedstock_tools.generate.spec.review_checks import NO_VERSION, PLACEHOLDERS
 from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.wording import counted
 
@@ -52,7 +53,11 @@ def first_spec(
         _output(project, self_contained, frozenset() if self_contained else pinned),
         _about(project, origin),
     )
-    last = f"maintainers: [{quoted(maintainer)}]" if maintainer else "maintainers: [someone]  # your name on GitHub"
+    last = (
+        f"maintainers: [{quoted(maintainer)}]"
+        if maintainer
+        else f"maintainers: [{PLACEHOLDERS['maintainers']}]  # your name on GitHub"
+    )
     return "".join(f"{line}\n" for part in parts for line in part) + f"{last}\n"
 
 
@@ -60,8 +65,8 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
     yield "# `feedstock-tools generate` makes the recipe from this file; `generate --schema` prints all its keys."
     yield f"name: {project.name}"
     since = f"  # the last tag, {counted(project.since_tag, 'commit')} before" if project.since_tag else ""
-    yield f"version: {quoted(project.version or '0.1.0')}" + (
-        since if project.version else "  # the project has none that can be read"
+    yield f"version: {quoted(project.version or PLACEHOLDERS['version'])}" + (
+        since if project.version else f"  {NO_VERSION}"
     )
     if self_contained:
         yield "# With the versions that feedstock-tools knows; `conda-forge` follows the pinning of the day."
@@ -132,6 +137,9 @@ def _output(project: Project, self_contained: bool, pinned: Collection[str]) -> 
         yield "    # CMake installs headers and no library, so that one package serves all platforms."
         yield "    noarch: generic"
     yield from _script(project)
+    if _is_pure(project) and project.entry_points:
+        yield "    # pip makes no commands for Windows in a package that is built on Linux."
+        yield f"    entry_points: [{', '.join(map(quoted, project.entry_points))}]"
     yield from _skip(project)
     if project.kernels:
         yield "    # GPU builds must have code for each architecture."
@@ -422,12 +430,14 @@ def _cuda_host(project: Project) -> Iterator[str]:
 def _about(project: Project, origin: Origin) -> Iterator[str]:
     homepage = project.homepage or origin.homepage
     yield "about:"
-    yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
+    yield f"  homepage: {quoted(homepage or PLACEHOLDERS['homepage'])}" + ("" if homepage else "  # the project's page")
     choice = " or ".join(project.possible_licenses)
     hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
     if project.license_of_crate:
         yield f"  # Its Cargo.toml says {project.license_of_crate}."
-    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
+    yield f"  license: {quoted(project.license or PLACEHOLDERS['license'])}" + (
+        "" if project.license else f"  # {hint}"
+    )
     files = [
         *map(quoted, project.license_files or ("LICENSE",)),
         *([_OF_CRATES] if "rust" in project.languages else []),
@@ -441,6 +451,6 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     ):
         if address is not None:
             yield f"  {key}: {quoted(address)}"
-    summary = quoted(project.summary or f"The package {project.name}")
+    summary = quoted(project.summary or PLACEHOLDERS["summary"].format(name=project.name))
     yield f"  summary: {summary}" + ("" if project.summary else "  # the project describes itself nowhere that is read")
     yield ""

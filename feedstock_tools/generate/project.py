@@ -80,6 +80,11 @@ _TYPES: Mapping[str, Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
         "license": ("a string or a table", '"MIT"', lambda value: isinstance(value, str | dict)),
         "classifiers": ("a list of strings", '["Programming Language :: Python"]', _is_list_of_strings),
         "dependencies": ("a list of strings", '["numpy >=2"]', _is_list_of_strings),
+        "scripts": (
+            "a table of strings",
+            '{demo = "demo:main"}',
+            lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
+        ),
         "urls": ("a table", '{Homepage = "https://example.org"}', lambda value: isinstance(value, dict)),
     },
 }
@@ -124,8 +129,9 @@ class Project:
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as conda
     writes them; `by_address` names those that have an address in place of a version. `module` is the module that Python
     imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake installs
-    under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake compiles
-    CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and turn
+    under the names of its targets; `entry_points` commands of Python, `name = module:function`. `only_gpu`: it does not
+    build without a CUDA compiler. `kernels`: CMake compiles CUDA code, rather than linking CUDA's libraries alone.
+    `cuda_switches` are options of CMake that are off and turn
     CUDA on. `headers_alone`: CMake installs headers and no library. `packages` are those that its build looks for, as
     its files name them; `linked` packages of conda-forge that its build cannot do without, each with its name in CMake;
     `parts` folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch;
@@ -154,6 +160,7 @@ class Project:
     python: str | None = None
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
     only_gpu: bool = False
     kernels: bool = False
     repository: str | None = None
@@ -345,6 +352,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         packages=_looked_for(folder, (*build, *(need for need, _ in marked_build)), script, cmake, linked.values()),
         linked=linked,
         programs=programs,
+        entry_points=tuple(_entry_points(about.get("scripts", {}))),
         marked_build=marked_build,
         marked_run=marked_run,
         cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
@@ -359,6 +367,14 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
         module=module,
         python=re.sub(r"\s", "", _line(python) or "") or None,
     )
+
+
+def _entry_points(scripts: Mapping[str, str]) -> Iterator[str]:
+    """The commands as a recipe has them, without the extras that they need."""
+    for name, target in scripts.items():
+        function = target.partition("[")[0].strip()
+        if re.fullmatch(r"[\w.-]+", name.strip()) and re.fullmatch(r"[\w.]+:[\w.]+", function):
+            yield f"{name.strip()} = {function}"
 
 
 def _about_of(script: SetupScript) -> dict[str, Any]:
@@ -376,6 +392,11 @@ def _about_of(script: SetupScript) -> dict[str, Any]:
     about = {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
     if isinstance(url := script.arguments.get("url"), str):
         about["urls"] = {"Homepage": url}
+    if isinstance(groups := script.arguments.get("entry_points"), dict):
+        listed = groups.get("console_scripts")
+        lines: Any = listed.splitlines() if isinstance(listed, str) else listed
+        pairs = [line.partition("=")[::2] for line in lines] if _is_list_of_strings(lines) else []
+        about["scripts"] = dict(pairs)
     return {key: value for key, value in about.items() if _TYPES["project"][key][2](value)}
 
 

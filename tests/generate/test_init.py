@@ -359,3 +359,27 @@ def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path
     assert "The build looks for PNG, ownlib:" in written
     assert "        - zlib  # a guess: CMake looks for ZLIB\n" in written
     assert "# python/ has a pyproject.toml." in written
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "pyproject.toml": "[project]\nname = 'py-demo'\n[project.scripts]\ndemo = 'py_demo:main [color]'\n"
+            "bad = 'x'\n[project.gui-scripts]\nwindow = 'py_demo:show'\n"
+        },
+        {
+            "setup.py": "from setuptools import setup\n"
+            "setup(name='py-demo', entry_points={'console_scripts': ['demo=py_demo:main'], 'gui_scripts': ['w=w:w']})\n"
+        },
+    ],
+    ids=["pyproject", "setup"],
+)
+def test_the_commands_of_a_pure_package_are_entry_points(files: dict[str, str], tmp_path: Path) -> None:
+    project = write_files(tmp_path / "project", {**files, "py_demo/__init__.py": "", "LICENSE": MIT})
+    _init(project, "-o", tmp_path / "feedstock")
+
+    spec = read_spec(tmp_path / "feedstock")
+    assert spec.outputs[0].entry_points == ("demo = py_demo:main",)
+    assert "  entry_points:\n    - demo = py_demo:main\n" in render(spec, "v0")[PurePosixPath("recipe/meta.yaml")]
+    assert "    entry_points:\n      - demo = py_demo:main\n" in render(spec, "v1")[PurePosixPath("recipe/recipe.yaml")]

@@ -51,7 +51,8 @@ VALID = {
     "classifiers": STRINGS,
     "dependencies": STRINGS,
     "urls": TABLE,
-    "scripts": set(VALUES),
+    "scripts": {"{}"},
+    "keywords": set(VALUES),
 }
 
 
