@@ -92,7 +92,7 @@ def _asked(question: str) -> str:
         return str(click.prompt(question, err=True))
     except click.Abort as error:
         if isinstance(error.__context__, EOFError):
-            click.echo(err=True)
+            say_error("")
             hint = "Give them: feedstock-tools init PROJECT --maintainer NAME"
             raise InputError("the input ends before the project and your name on GitHub", hint=hint) from error
         raise

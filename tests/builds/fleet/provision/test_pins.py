@@ -119,7 +119,7 @@ def test_a_recipe_that_leaves_the_version_open_is_refused(tmp_path: Path, recipe
 
 
 def test_a_folder_that_is_no_feedstock_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"host h1: there is no feedstock.*\n  Set fleet_feedstock in the inventory"):
+    with pytest.raises(InputError, match=r"host h1: there is no such folder.*\n  Set fleet_feedstock in the inventory"):
         _pinned(tmp_path, numpy="recipe")
 
 
