@@ -11,9 +11,11 @@ the same spec, or without a spec converted from the `meta.yaml`.
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -82,10 +84,10 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None and remembered.is_empty:
         return remembered
-    spec = _buildable_spec(feedstock)
+    spec, licenses = _buildable_spec(feedstock)
     done = update(feedstock, spec)
     _update_twin(feedstock, artifacts, spec)
-    _remember(feedstock, artifacts, machine, Updates(edited=done.edited))
+    _remember(feedstock, artifacts, machine, Updates(edited=done.edited), licenses)
     return done
 
 
@@ -96,11 +98,11 @@ def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, s
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None:
         return remembered
-    spec = _buildable_spec(feedstock)
+    spec, licenses = _buildable_spec(feedstock)
     pending = _pending(feedstock, spec)
     if pending.is_empty or not recipe_to_build(feedstock, artifacts).is_file():
         _update_twin(feedstock, artifacts, spec)  # else it stays as old as the meta.yaml
-    _remember(feedstock, artifacts, machine, pending)
+    _remember(feedstock, artifacts, machine, pending, licenses)
     return pending
 
 
@@ -199,13 +201,13 @@ def _read_spec(feedstock: Feedstock) -> Spec:
     return read_spec(feedstock.folder)
 
 
-def _buildable_spec(feedstock: Feedstock) -> Spec:
-    """The spec, unless each of its builds would fail at its end."""
+def _buildable_spec(feedstock: Feedstock) -> tuple[Spec, list[str]]:
+    """The spec, unless each of its builds would fail at its end, and the places of its license files."""
     from feedstock_tools.generate.spec.reading import require_licenses
 
     spec = _read_spec(feedstock)
-    require_licenses(spec, feedstock.spec)
-    return spec
+    licenses = require_licenses(spec, feedstock.spec)
+    return spec, [os.path.relpath(path, feedstock.folder) for path in licenses]
 
 
 def _texts(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPath, str]:
@@ -299,27 +301,37 @@ def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str
         return None
     cached = artifacts.recall(COMPARED)
     with suppress(KeyError, TypeError):
-        if cached["stamp"] == _stamp(feedstock):
+        if cached["stamp"] == _stamp(feedstock) and _has(feedstock, cached["licenses"]):
             return Updates(tuple(cached["generated"]), tuple(cached["edited"]), int(cached["rerendered"]))
     digest = _digest(feedstock)
     is_current = not _is_twin(recipe, artifacts) or _twin_inputs(artifacts) == digest
-    if not is_current or not (_known_digests(artifacts, machine) / digest).is_file():
+    licenses: list[str] | None = None
+    with suppress(OSError, ValueError):
+        licenses = json.loads((_known_digests(artifacts, machine) / digest).read_text(encoding="utf-8"))
+    if not is_current or licenses is None or not _has(feedstock, licenses):
         return None
-    _remember_stamp(feedstock, artifacts, Updates())
+    _remember_stamp(feedstock, artifacts, Updates(), licenses)
     return Updates()
 
 
-def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], result: Updates) -> None:
-    _remember_stamp(feedstock, artifacts, result)
+def _has(feedstock: Feedstock, licenses: Sequence[str]) -> bool:
+    """Whether the license files are still there; a source may be no input of what is compared."""
+    return all((feedstock.folder / place).is_file() for place in licenses)
+
+
+def _remember(
+    feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], result: Updates, licenses: Sequence[str]
+) -> None:
+    _remember_stamp(feedstock, artifacts, result, licenses)
     if result == Updates():
         digests = _known_digests(artifacts, machine)
         with suppress(OSError):  # without the cache it is checked again the next time
             digests.mkdir(parents=True, exist_ok=True)
-            (digests / _digest(feedstock)).touch()
+            (digests / _digest(feedstock)).write_text(json.dumps(licenses), encoding="utf-8")
 
 
-def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates) -> None:
-    artifacts.remember(COMPARED, {"stamp": _stamp(feedstock), **asdict(result)})
+def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates, licenses: Sequence[str]) -> None:
+    artifacts.remember(COMPARED, {"stamp": _stamp(feedstock), "licenses": licenses, **asdict(result)})
 
 
 def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:

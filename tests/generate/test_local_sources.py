@@ -184,6 +184,19 @@ def test_builds_are_refused_without_a_license_file_that_a_spec_names(feedstock: 
     refresh(Feedstock(feedstock), Artifacts(feedstock / "artifacts"), {"HOME": str(feedstock)})
 
 
+def test_builds_are_refused_once_a_license_file_that_was_there_is_gone(feedstock: Path) -> None:
+    write(feedstock, "library")
+    generate(feedstock).apply()
+    found = Feedstock(feedstock), Artifacts(feedstock / "artifacts"), {"HOME": str(feedstock)}
+    for look in (refresh, outdated):
+        look(*found)
+    (license_file,) = feedstock.parent.rglob("LICENSE")
+    license_file.rename(license_file.with_name("OTHER"))
+    for look in (refresh, outdated):
+        with pytest.raises(InputError, match="the sources have no file LICENSE"):
+            look(*found)
+
+
 def test_the_copy_in_which_plan_looks_ahead_has_sources_that_lie_beside_the_feedstock(feedstock: Path) -> None:
     sources = ("path: ../../src", "path: '../../src/elsewhere/new/demo-{version}.zip'", "path: ../../../../../../../x")
     write(feedstock, "library", sources)

@@ -119,11 +119,14 @@ def require_local_sources(spec: Spec, file: Path) -> None:
     _refuse(_findings(spec, file.parent / "recipe"), file)
 
 
-def require_licenses(spec: Spec, file: Path) -> None:
+def require_licenses(spec: Spec, file: Path) -> list[Path]:
     """Check that local sources have the license files of a spec, which builders look for at the end of a build.
 
     Args:
         file: as for `require_local_sources`.
+
+    Returns:
+        Those that they have.
 
     Raises:
         InputError: one is missing, and no script names it, which might write it.
@@ -133,6 +136,8 @@ def require_licenses(spec: Spec, file: Path) -> None:
     if len(folders) == len(spec.sources) and all(path.is_dir() for path in folders):
         hint = f"Put the text of the license there, or into {recipe}."
         _refuse(_missing_licenses(spec, [recipe, *folders], hint), file)
+    names = [each for about in (spec.about, *(output.about for output in spec.outputs)) for each in about.license_file]
+    return [path for name in names for folder in (recipe, *folders) if (path := folder / name).is_file()]
 
 
 def _refuse(findings: Iterable[Finding], file: Path) -> None:
