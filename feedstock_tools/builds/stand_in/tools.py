@@ -30,6 +30,7 @@ from feedstock_tools.channel.properties import WHEELS
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import MAKE, Wheel, read_tools
+from feedstock_tools.files.changes import require_room
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
@@ -170,6 +171,7 @@ def fetch_files(
     with temporary_folder(folder) as temporary:
         wheels = {path: _large(path) for path in download_wheels(download, temporary / "wheels", machine, watch)}
         size, done = sum(map(_size, wheels.values())), 0
+        require_room(folder, size, f"the libraries of {download.what}")  # which not every index has told
         for path, libraries in wheels.items():
             if libraries:
                 watch(Fetching(download.what, "unpacking", time.monotonic() - began, done, size))

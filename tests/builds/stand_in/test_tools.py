@@ -239,6 +239,16 @@ def test_wheels_without_room_on_the_disk_are_refused_before_the_first_byte(
     assert steps == []
 
 
+@on_linux
+def test_libraries_without_room_on_the_disk_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = replace(_wheel(tmp_path / "index", "demo", {"demo/libdemo.so": bytes(3 << 20)}), size=1)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=2 << 20))
+    with pytest.raises(WorkError, match=r"no room for the libraries of demo 1.0 \(3.0 MiB\)"):
+        fetch_tools([wheel], tmp_path / "kept", _machine(tmp_path / "index"))
+    assert not [path for path in (tmp_path / "kept").rglob("*") if path.name != ".lock"]
+
+
 def test_make_calls_the_make_of_the_machine(tmp_path: Path) -> None:
     (script, _) = make_files("/usr/bin/env echo called")
     program = tmp_path / "make"
