@@ -136,7 +136,7 @@ def require_licenses(spec: Spec, file: Path) -> list[Path]:
     if len(folders) == len(spec.sources) and all(path.is_dir() for path in folders):
         hint = f"Put the text of the license there, or into {recipe}."
         _refuse(_missing_licenses(spec, [recipe, *folders], hint), file)
-    names = [each for about in (spec.about, *(output.about for output in spec.outputs)) for each in about.license_file]
+    names = [*spec.about.license_file, *(name for output in spec.outputs for name in output.about.license_file)]
     return [path for name in names for folder in (recipe, *folders) if (path := folder / name).is_file()]
 
 
