@@ -50,7 +50,7 @@ _NOTE = b"feedstock-tools: "
 #: The libraries that are large: of PyTorch with CUDA 63 files, which have 5.2 of its 5.5 GB.
 _LARGE = 1 << 20
 _LIBRARY = re.compile(r"(.*/)?[\w.+-]{1,150}\.(so(\.\d+)*|a)")
-#: At most so many, whose names the comment at the end of a wheel can hold.
+#: The largest number of them in a wheel, since the comment at its end has room for their names.
 _MOST = 250
 #: The time of each library, in seconds since 1970: one with another was written to after it was unpacked.
 _TIME = 1_000_000_000
