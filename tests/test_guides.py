@@ -43,7 +43,7 @@ test:
   commands:
     - demo
 about:
-  home: https://example.org
+  home: https://demo.dev
   summary: A demo
   license: MIT
   license_file: LICENSE

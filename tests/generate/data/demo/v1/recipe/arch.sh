@@ -2,8 +2,7 @@
 # shellcheck shell=bash
 # Sets ARCHITECTURES for the CUDA version of this build. Build scripts source it.
 case "${cuda_compiler_version}" in
-    11.8) export ARCHITECTURES="80-real;90-real;90-virtual" ;;
-    12.9) export ARCHITECTURES="80-real;90-real;90-virtual" ;;
+    11.8|12.9) export ARCHITECTURES="80-real;90-real;90-virtual" ;;
     *)
         echo "feedstock.yaml chooses no GPU architectures for CUDA ${cuda_compiler_version}" >&2
         exit 1
