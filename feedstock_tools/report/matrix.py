@@ -69,11 +69,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Outputs that are not done, of one state, for one reason; each with the title of its configuration."""
+    """Outputs that are not done, of one state, for one reason; each with the title of its configuration. A
+    configuration that was refused before its outputs were known has None in their place."""
 
     state: str
     reason: str
-    outputs: tuple[tuple[str, OutputState], ...]
+    outputs: tuple[tuple[str, OutputState | None], ...]
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -116,11 +117,13 @@ def by_state(table_lines: Sequence[Line]) -> dict[str, int]:
 
 
 def groups(table_lines: Sequence[Line]) -> tuple[Group, ...]:
-    """Unfinished outputs with a reason, the most urgent first; none for a configuration without outputs."""
+    """Unfinished outputs with a reason, the most urgent first."""
     from feedstock_tools.builds.matrix.matrix import STATES
 
-    collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
+    collected: dict[tuple[str, str], list[tuple[str, OutputState | None]]] = {}
     for line in table_lines:
+        if line.state.reason and not line.state.builds:
+            collected.setdefault((line.state.state, printable(line.state.reason)), []).append((line.title, None))
         for output in line.state.builds:
             if output.reason:
                 collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
@@ -290,7 +293,7 @@ def _totals(table_lines: Sequence[Line]) -> str:
 def _group_text(matrix: Matrix, group: Group) -> str:
     first, *rest = group.reason.splitlines() or [""]
     text = [f"\n{group.state}: {named(_who(group))}: {first}", *(f"  {line}" for line in rest)]
-    logs = dict.fromkeys(output.record.log for _, output in group.outputs if output.record)
+    logs = dict.fromkeys(output.record.log for _, output in group.outputs if output and output.record)
     if group.state in ("failed", "interrupted"):
         text += [f"  Log: {matrix.artifacts / log}" for log in logs]
     return "\n".join(text)
@@ -300,8 +303,8 @@ def _who(group: Group) -> str:
     titles = group.titles
     if len(titles) > 4:
         return f"{titles[0]} … {titles[-1]} ({len(titles)} configurations)"
-    if len(group.outputs) == 1:
-        return f"{titles[0]} {group.outputs[0][1].output.stem}"
+    if len(group.outputs) == 1 and (only := group.outputs[0][1]):
+        return f"{titles[0]} {only.output.stem}"
     return ", ".join(titles)
 
 

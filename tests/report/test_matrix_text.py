@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +28,15 @@ def test_what_is_not_done_is_explained_with_its_log(matrix_of: MakeMatrix) -> No
     assert "logs/linux_64_cuda_compiler_version10.3_py3.12.log" in text
     assert "built from other inputs: the engine, rattler-build 0.72.0 → rattler-build 0.73.0" in text
     assert "refused: win_64_cuda11.0: packages for win-64 need Windows" in text
+
+
+def test_a_configuration_that_is_refused_before_its_packages_are_known_has_its_reason(matrix_of: MakeMatrix) -> None:
+    matrix = matrix_of(1)
+    (state,) = matrix.configurations
+    unknown = replace(matrix, configurations=(replace(state, outputs=(), shared=(), reason="there is no source"),))
+    reason = f"refused: {state.configuration.short_name}: there is no source"
+    assert reason in matrix_text(unknown)
+    assert reason.partition(": there")[0] in re.sub("</?code>", "", matrix_markdown(unknown))
 
 
 def test_no_codes_of_a_build_reach_the_terminal(matrix_of: MakeMatrix) -> None:

@@ -28,7 +28,7 @@ from feedstock_tools.channel.properties import ChannelDemand
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.generate.package_names import kept_names
+from feedstock_tools.generate.package_names import OF_CMAKE, kept_names
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import minor_of, parse_version
 from feedstock_tools.wording import listed, some_of
@@ -106,8 +106,13 @@ def why_no_packages(demand: ChannelDemand, ties: Ties) -> str | None:
     reason = f"the stand-in channel has no {' and no '.join(absent)}"
     if len(absent) > _MOST_NAMED:
         reason = f"the stand-in channel lacks {len(absent)} packages: {some_of(absent, _MOST_NAMED)}"
-    unknown = not ties.names.date and not all(_NO_WHEEL.search(spec.partition(" ")[0]) for spec in absent)
+    unknown = not ties.names.date and not all(map(_has_no_wheel, absent))
     return f"{reason} ({_NO_MAPPING})" if unknown else reason
+
+
+def _has_no_wheel(spec: str) -> bool:
+    name = spec.partition(" ")[0]
+    return bool(_NO_WHEEL.search(name)) or any(name in packages for packages in OF_CMAKE.values())
 
 
 def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:

@@ -51,7 +51,7 @@ def test_a_row_is_refused_for_what_its_environments_need(demand: ChannelDemand, 
 def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> None:
     reason = foresee([_demand("tqdm")], {"HOME": str(tmp_path)})["linux_aarch64_"]
     assert reason.startswith("the stand-in channel has no tqdm (`feedstock-tools init --names newest` fetches")
-    for name in ("rust_linux-aarch64", "libcufft-dev", "libpng"):
+    for name in ("rust_linux-aarch64", "libcufft-dev", "libpng", "zlib"):
         assert foresee([_demand(name)], {"HOME": str(tmp_path)})["linux_aarch64_"].endswith(f"has no {name}")
 
 
