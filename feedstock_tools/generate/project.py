@@ -314,7 +314,7 @@ def _python_project(folder: Path, names: PackageNames) -> Project:
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
     run, marked_run, run_by_address = _requirements(needed, names)
     python = about.get("requires-python") or info["Requires-Python"]
-    addresses = _addresses(about, info)
+    addresses = _addresses(about, info, crate)
     cmake = _cmake_of(folder, document, build, runs_cmake=script.runs_cmake)
     languages = _compiled_languages(
         folder, build, script, cmake, has_extensions=bool(_below(document, "tool", "setuptools", "ext-modules"))
@@ -425,10 +425,12 @@ def _information(folder: Path) -> Message:
     return message_from_string(read_text(path, _LARGEST, within=folder) if is_file(path) else "")
 
 
-def _addresses(about: Mapping[str, Any], info: Message) -> dict[str, str]:
-    """The project's addresses on the web by their labels, in lower case and without spaces."""
+def _addresses(about: Mapping[str, Any], info: Message, crate: Mapping[str, Any]) -> dict[str, str]:
+    """The project's addresses on the web by their labels, in lower case and without spaces; those of the Rust package
+    beside it count as maturin takes them."""
     listed = [text.partition(",")[::2] for text in info.get_all("Project-URL", [])]
-    found = {**dict(listed), "Home-page": info["Home-page"], **about.get("urls", {})}
+    of_crate = {label: crate.get(label) for label in ("homepage", "repository", "documentation")}
+    found = {**of_crate, **dict(listed), "Home-page": info["Home-page"], **about.get("urls", {})}
     return {
         re.sub(r"[\W_]", "", label).lower(): url.strip()
         for label, url in found.items()

@@ -241,11 +241,13 @@ def test_a_rust_project_bundles_the_licenses_of_its_crates(tmp_path: Path) -> No
 def test_what_a_cargo_toml_says_otherwise_is_a_comment(tmp_path: Path) -> None:
     toml = "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'a'\nlicense = 'MIT'\n"
     cargo = (
-        "[package]\nversion = '1.0'\nlicense = 'MIT OR Apache-2.0'\n[dependencies]\npyo3 = {features = ['abi3-py39']}\n"
+        "[package]\nversion = '1.0'\nlicense = 'MIT OR Apache-2.0'\nrepository = 'https://example.net/a'\n"
+        "[dependencies]\npyo3 = {features = ['abi3-py39']}\n"
     )
     text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "Cargo.toml": cargo, "src/lib.rs": "", "LICENSE": ""})
     assert "  # Its Cargo.toml says MIT OR Apache-2.0.\n  license: MIT\n" in text
     assert "# Its Cargo.toml asks for the stable ABI (abi3-py39)" in text
+    assert "  homepage: https://example.net/a\n" in text
 
 
 def test_sources_in_fortran_need_its_compiler(tmp_path: Path) -> None:
