@@ -48,16 +48,16 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         pinning: the pinning's `conda_build_config.yaml`, whose CUDA versions count; None for those of the facts.
 
     Raises:
-        InputError: the recipe has CUDA builds already, compiles nothing, or is written in a way that cannot be edited;
-            a wish names something that does not exist.
+        InputError: the recipe has CUDA builds already, a spec whose section `cuda` makes them generates it, it compiles
+            nothing, or is written in a way that cannot be edited; a wish names something that does not exist.
 
     >>> draft = enable_gpu(open_draft(Path("cpu-feedstock")), GpuWishes(libraries=("cublas",)))
     >>> draft.changes().listed()
     (('change', 'recipe/meta.yaml'),)
     """
     wishes.check()
-    refusals = _refusals(draft)
     parts = gpu_parts(draft, wishes.outputs)
+    refusals = _refusals(draft)
     versions = cuda_versions(draft, pinning)
     numbers = numbering(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)

@@ -19,6 +19,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.lists import CUDA, versions_in
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.generate.spec.content import is_automatic
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.recipe.written.owners import Owner, outputs_of, recipe_of
 from feedstock_tools.versions import parse_version
@@ -244,6 +245,10 @@ def _refuse_gpu(draft: Draft) -> None:
             message = f"the recipe builds for CUDA already: it has '{match[0]}'"
             hint = "To build for one more version of CUDA: feedstock-tools edit add-cuda VERSION"
             raise InputError(message, path=document.path, line=document.line_of(match.start()), hint=hint)
+    spec = draft.spec
+    if spec is not None and is_automatic({entry.key: entry.value.text for entry in spec.entries("automatic")}):
+        hint = "Add the section `cuda` to it and `compiler: cuda` to the outputs that compile CUDA code (docs/spec.md)."
+        raise InputError("this spec makes GPU builds by its section `cuda`, not by an edit", path=spec.path, hint=hint)
 
 
 def _of_one_package(recipe: Owner, named: Sequence[str]) -> GpuParts:

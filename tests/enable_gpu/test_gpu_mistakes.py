@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.generate.generating import generate
 from tests.support import command
 
 RECIPE = """\
@@ -96,3 +97,44 @@ def test_keys_that_the_pinning_zips_with_cuda_are_named(feedstock: Callable[...,
     folder = feedstock(meta_yaml=RECIPE, conda_build_config_yaml="c_compiler_version:\n  - 12\n")
     ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
     assert "note: conda_build_config.yaml:1 sets c_compiler_version, which the pinning zips" in ended.stderr
+
+
+SPEC = """\
+name: demo
+version: 1.2.0
+format: v1
+platforms: {linux-64: }
+outputs:
+  - name: demo
+    kind: library
+    script: {template: cmake}
+    requirements: {build: [compiler: cxx, stdlib: c, cmake, ninja]}
+    run_exports: [{pin: demo, max: x.x}]
+    test: {commands: [test -f x]}
+about: {homepage: https://example.org, license: MIT, license_file: LICENSE, summary: Demo}
+maintainers: [anna]
+"""
+
+
+def generated(folder: Path, spec: str) -> Path:
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "feedstock.yaml").write_text(spec)
+    generate(folder).apply()
+    return folder
+
+
+@pytest.mark.parametrize("more", ["", "pinning: self-contained\n"])
+def test_a_spec_gets_gpu_builds_by_its_section(more: str, tmp_path: Path, pinning: Path) -> None:
+    folder = generated(tmp_path / "demo-feedstock", SPEC + more)
+    requested = ("--pinning", str(pinning)) if not more else ()
+    ended = command.here("edit", "enable-gpu", *requested, folder=folder)
+    assert ended.returncode == 2
+    assert "feedstock.yaml: this spec makes GPU builds by its section `cuda`, not by an edit\n" in ended.stderr
+    assert "docs/spec.md" in ended.stderr
+
+
+def test_a_spec_to_which_nothing_is_added_takes_the_edit(tmp_path: Path, pinning: Path) -> None:
+    folder = generated(tmp_path / "demo-feedstock", SPEC + "automatic: false\n")
+    ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert "would change feedstock.yaml and generate" in ended.stderr
