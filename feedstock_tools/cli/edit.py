@@ -698,13 +698,18 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
     Adds compiler, libraries, build strings, build numbers, the guard on the driver, GPU architectures and tests, in the
     form that the pinning's CUDA versions need.
     """
+    from feedstock_tools.edit.variants.lists import CUDA, versions_in
     from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 
     wanted = GpuWishes(**wishes)
 
     def change(draft: Draft) -> Draft:
         found = _pinning_for(draft.folder, pinning)
-        return enable_gpu(draft, wanted, found.path if found else None)
+        edited = enable_gpu(draft, wanted, found.path if found else None)
+        if found is None and not any(versions_in(migration, CUDA.name) for migration in draft.migrations):
+            hint = "No job could be rendered. Give conda-forge's pinning with --pinning."
+            raise InputError("without a pinning no version of CUDA is known", path=draft.recipe_path, hint=hint)
+        return edited
 
     return "Build for CUDA too", change
 

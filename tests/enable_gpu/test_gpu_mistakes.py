@@ -138,3 +138,11 @@ def test_a_spec_to_which_nothing_is_added_takes_the_edit(tmp_path: Path, pinning
     ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
     assert ended.returncode == 0, ended.stderr
     assert "would change feedstock.yaml and generate" in ended.stderr
+
+
+def test_without_a_pinning_no_version_of_cuda_is_known(feedstock: Callable[..., Path]) -> None:
+    folder = feedstock(meta_yaml=RECIPE)
+    ended = command.here("edit", "enable-gpu", "--pinning", "none", "--write", folder=folder)
+    assert ended.returncode == 2
+    assert "meta.yaml: without a pinning no version of CUDA is known\n" in ended.stderr
+    assert (folder / "recipe/meta.yaml").read_text() == RECIPE
