@@ -17,7 +17,13 @@ from feedstock_tools.check.linting.reading import Reading, read_recipe
 from feedstock_tools.check.linting.refused import refused_values, undefined_names
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
-from feedstock_tools.check.linting.variant_files import ignored_spec, placeholders, stale_migrations, unused_keys
+from feedstock_tools.check.linting.variant_files import (
+    ignored_spec,
+    invalid_spec,
+    placeholders,
+    stale_migrations,
+    unused_keys,
+)
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit, WrittenFiles, read_files
@@ -40,6 +46,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     unused_keys,
     stale_migrations,
     ignored_spec,
+    invalid_spec,
     placeholders,
     missing_files,
     refused_values,
@@ -86,7 +93,7 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
         _ = subject.recipe.root
     except InputError as error:
         unwritten = f"the recipe {error.mistakes[0].message}"
-        found.update(packages.not_rendered(subject) if subject.jobs else [_unreadable(subject, error)])
+        found.update(packages.not_rendered(subject) if subject.jobs else subject.refused(error, "not-rendered"))
     else:
         found.update(each for check in _CHECKS for each in check(subject))
         try:
@@ -95,7 +102,7 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
             path, message = error.mistakes[0].path, error.mistakes[0].message
             unread = f"conda-forge's linter cannot read {path.name if path else 'the recipe'}: {message}"
             if not subject.jobs and not isinstance(error, BoundError):
-                found.add(_unreadable(subject, error))
+                found.update(subject.refused(error, "not-rendered"))
     findings = tuple(sorted(found))
     wrong = {found.rule for found in findings if found.weight == "mistake"}
     lacking = _lacking(subject, without_pinning=pinning is None)
@@ -111,13 +118,6 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
             if name != "conda-smithy"
         ),
     )
-
-
-def _unreadable(subject: Subject, error: InputError) -> LintFinding:
-    """A recipe that cannot be read, without a job that shows what it renders to."""
-    mistake = error.mistakes[0]
-    path, line = subject.path_of(mistake.path or subject.recipe.path), mistake.line or 1
-    return LintFinding(path, line, "not-rendered", mistake.message, column=mistake.column or 1)
 
 
 def _lacking(subject: Subject, *, without_pinning: bool) -> Mapping[Need, str]:

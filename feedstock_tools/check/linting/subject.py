@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -13,7 +13,7 @@ from typing import Literal
 
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 from feedstock_tools.recipe.packages import Package, name_in
@@ -44,6 +44,7 @@ OWN_RULES: Mapping[str, Rule] = {
     "dead-selector": Rule("a selector can never be true, or holds in no job", "jobs"),
     "duplicate-requirement": Rule("a requirement is in a list twice"),
     "ignored-spec": Rule("git ignores the spec, so that clones lack it"),
+    "invalid-spec": Rule("the spec has a mistake, so that nothing can be generated from it"),
     "license": Rule("the license is not an SPDX expression, or an obsolete one", smithy="R-007, R-010, R-044, R-045"),
     "license-file": Rule("the recipe names no license file", smithy="R-013"),
     "loose-metapackage": Rule(
@@ -181,6 +182,12 @@ class Subject:
         return LintFinding(
             self.path_of(at.path), at.line_of(offset), rule, message, fixable, weight, at.column_of(offset) + 1
         )
+
+    def refused(self, error: InputError, rule: str) -> Iterator[LintFinding]:
+        """Each mistake of a file that cannot be used, at its place; without its hint, which may name this machine."""
+        for mistake in error.mistakes:
+            path = self.path_of(mistake.path or self.recipe.path)
+            yield LintFinding(path, mistake.line or 1, rule, mistake.message, column=mistake.column or 1)
 
     def path_of(self, path: Path | None) -> str:
         """A path relative to the feedstock; '' for one that is not in it."""

@@ -1,5 +1,5 @@
-"""Rules about files beside the recipe: keys that nothing uses, migrations that are over, a spec that git ignores or
-whose placeholders nobody replaced."""
+"""Rules about files beside the recipe: keys that nothing uses, migrations that are over, a spec that has mistakes, that
+git ignores or whose placeholders nobody replaced."""
 
 from __future__ import annotations
 
@@ -71,6 +71,26 @@ def ignored_spec(subject: Subject) -> Iterator[LintFinding]:
         yield LintFinding(name, 1, "ignored-spec", message)
 
 
+def invalid_spec(subject: Subject) -> Iterator[LintFinding]:
+    """Mistakes for which `generate` and `build` refuse the spec; what its local sources lack is a missing file."""
+    folder = subject.files.folder
+    file = folder / SPEC_NAME
+    if not file.is_file():
+        return
+    from feedstock_tools.generate.spec.reading import read_spec, require_licenses, require_local_sources
+
+    try:
+        spec = read_spec(folder)
+    except InputError as error:
+        yield from subject.refused(error, "invalid-spec")
+        return
+    for require in (require_local_sources, require_licenses):
+        try:
+            require(spec, file)
+        except InputError as error:
+            yield from subject.refused(error, "missing-file")
+
+
 #: Key of `PLACEHOLDERS` → what to write, and its places in specs and recipes.
 _TO_WRITE: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "homepage": ("the project's page", (("about", "homepage"), ("about", "home"))),
@@ -89,7 +109,7 @@ def placeholders(subject: Subject) -> Iterator[LintFinding]:
         document = read_document(folder / SPEC_NAME, within=folder)
         try:
             _ = document.root
-        except InputError:  # `generate` says what is wrong
+        except InputError:  # which `invalid_spec` reports
             return
     for key, (what, places) in _TO_WRITE.items():
         pattern = re.escape(PLACEHOLDERS[key]).replace(re.escape("{name}"), r"\S+")

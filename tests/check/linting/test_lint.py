@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.linting.lint import RULES, lint_feedstock
+from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.report.checks.linting import findings_sarif
 from tests.support import command
@@ -187,3 +188,43 @@ def test_what_was_replaced_is_no_placeholder(tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_text(text)
     generate(tmp_path).apply()
     assert _placeholders(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "place", "message"),
+    [
+        ("kind: library", "kind: libary", "invalid-spec", (6, 24), "libary"),
+        ("script: [make]", "script: bild.sh", "invalid-spec", (6, None), "bild.sh"),
+        ("file: LICENSE", "file: NOPE", "missing-file", (10, None), "the sources have no file NOPE"),
+        ("../../code", "../../cod", "missing-file", (4, None), "there is no folder ../../cod"),
+    ],
+)
+def test_what_generate_or_plan_refuses_of_a_spec_is_a_mistake_at_its_place(
+    old: str, new: str, rule: str, place: tuple[int, int | None], message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "feedstock"
+    for each in (folder, tmp_path / "code"):
+        each.mkdir()
+    (tmp_path / "code/LICENSE").touch()
+    text = SPEC.replace("outputs:", "sources: [{path: ../../code}]\noutputs:")
+    (folder / "feedstock.yaml").write_text(text)
+    generate(folder).apply()
+
+    def found() -> list[LintFinding]:
+        return [each for each in lint_feedstock(folder).findings if each.rule in {"invalid-spec", "missing-file"}]
+
+    assert found() == []
+    assert old in text
+    (folder / "feedstock.yaml").write_text(text.replace(old, new))
+    (finding,) = found()
+    assert (finding.path, finding.line, finding.rule) == ("feedstock.yaml", place[0], rule)
+    assert place[1] in (None, finding.column)
+    assert message in finding.message
+    assert finding.weight == "mistake"
+    lint = command.here("lint", str(folder))
+    assert lint.returncode == 1
+    assert finding.message in lint.stdout
+    refused = [command.here(name, str(folder)).stderr for name in ("generate", "plan")]
+    assert any(
+        f"{folder / finding.path}:{finding.line}:{finding.column}: {finding.message}" in each for each in refused
+    )
