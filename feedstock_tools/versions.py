@@ -1,4 +1,4 @@
-"""The order of versions as conda has it, so that nothing needs a solver to compare two.
+"""The order of versions as conda has it, so that nothing needs a solver to compare two; and names of PyPI's projects.
 
 (conda/models/version.py, VersionOrder: epoch, dotted parts, strings below numbers, `dev` lowest and `post` highest.)
 py-rattler's `Version` orders what both take for a version in the same way, but for a `_` after a letter at the end:
@@ -139,3 +139,8 @@ def parse_version(version: str) -> Version:
         raise InvalidVersionError(f"'{version[:80]}' is not a version: {error}") from error
     plain = not others and not int(epoch or 0)
     return Version(int(epoch or 0), components, others, _numbers(components) if plain else None)
+
+
+def normalized(project: str) -> str:
+    """The name by which an index of Python packages knows a project (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", project).lower()

@@ -25,7 +25,7 @@ from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import without_credentials
-from feedstock_tools.versions import InvalidVersionError, parse_version
+from feedstock_tools.versions import InvalidVersionError, normalized, parse_version
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.2"
 _SECONDS = 30
@@ -70,7 +70,7 @@ def newest_source(name: str, machine: Mapping[str, str], version: str | None = N
         InputError: no index has the project, or it has no such archive.
         WorkError: an index does not answer, or not as an index does.
     """
-    normal = _normalized(name)
+    normal = normalized(name)
     for index in index_urls(machine):
         files = _files(index, normal)
         if files is None:
@@ -103,9 +103,9 @@ def listed_source(address: str, machine: Mapping[str, str]) -> SourceArchive | N
     if (found := _ON_PYPI.fullmatch(address)) is None:
         return None
     for index in index_urls(machine):
-        for url, digest in _files(index, _normalized(found[1])) or ():
+        for url, digest in _files(index, normalized(found[1])) or ():
             if _file_name(url) == found[2] and _SHA256.fullmatch(digest):
-                return SourceArchive(_normalized(found[1]), "", url, digest)
+                return SourceArchive(normalized(found[1]), "", url, digest)
     return None
 
 
@@ -170,7 +170,7 @@ def _archives(files: Iterable[tuple[str, str]], name: str) -> Iterator[SourceArc
         file = _file_name(url)
         ending = next((ending for ending in _ENDINGS if file.endswith(ending)), None)
         stem, _, version = file.removesuffix(ending or "").rpartition("-")
-        if ending is None or _normalized(stem) != name or not _FINAL.fullmatch(version):
+        if ending is None or normalized(stem) != name or not _FINAL.fullmatch(version):
             continue
         try:
             parse_version(version)
@@ -197,11 +197,6 @@ def _template(index: str, name: str, archive: SourceArchive) -> str | None:
 
 def _file_name(url: str) -> str:
     return unquote(PurePosixPath(urlsplit(url).path).name)
-
-
-def _normalized(name: str) -> str:
-    """The name by which an index knows a project (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def unpack_texts(archive: SourceArchive, folder: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from feedstock_tools.digests import is_by_hash
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.owners import addresses_of, written_sources
 from feedstock_tools.recipe.written.variables import (
     Variable,
     expand,
@@ -22,8 +23,6 @@ from feedstock_tools.recipe.written.variables import (
 
 #: Kinds of hashes, with their number of hexadecimal digits.
 DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
-#: The keys that say which content a source has, besides its hash: conda-build's, then rattler-build's.
-_ADDRESSES = ("url", "git_rev", "git_tag", "svn_rev", "hg_tag", "tag", "rev")
 _TEMPLATE = re.compile(r"(\$?\{\{.*?\}\})")
 
 
@@ -122,7 +121,7 @@ def moved_source(document: Document, number: int, value: str) -> list[TextEdit]:
     if not 0 < number <= len(sources):
         raise document.mistake(f"there is no source {number}", hint=f"Expected a number from 1 to {len(sources)}.")
     is_address = "://" in value
-    entries = _addresses(sources[number - 1])
+    entries = addresses_of(sources[number - 1])
     entries = [entry for entry in entries if (entry.key == "url") == is_address] or ([] if is_address else entries)
     leaves = [leaf for entry in entries for leaf in entry.value.leaves]
     literals = [variable for variable in read_variables(document) if variable.literal is not None]
@@ -142,26 +141,9 @@ def moved_source(document: Document, number: int, value: str) -> list[TextEdit]:
     return replaced(document, places[0], value)
 
 
-def written_sources(document: Document) -> list[Part]:
-    """The sources of a recipe as mappings, in the order of the recipe, but for folders beside it."""
-
-    def within(part: Part) -> Iterator[Part]:
-        if _addresses(part):
-            yield part
-        for inner in (*part.items, *(entry.value for entry in part.entries if entry.key in {"then", "else"})):
-            yield from within(inner)
-
-    keys = (("source",), ("outputs", "*", "source"))
-    return [source for own in keys for entry in document.entries(*own) for source in within(entry.value)]
-
-
-def _addresses(source: Part) -> list[Entry]:
-    return [entry for entry in source.entries if entry.key in _ADDRESSES]
-
-
 def _leaves(source: Part) -> Iterator[Part]:
     """The texts of its addresses."""
-    for entry in _addresses(source):
+    for entry in addresses_of(source):
         yield from entry.value.leaves
 
 

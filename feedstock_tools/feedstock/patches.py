@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.sources import written_sources
 from feedstock_tools.edit.writing import removed_entry, removed_items
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.git import applies
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, is_below, read_bytes
 from feedstock_tools.recipe.written.document import TextEdit, read_document
+from feedstock_tools.recipe.written.owners import written_sources
 from feedstock_tools.recipe.written.variables import expand
 
 _PATH = re.compile(rb"^(?:---|\+\+\+) ([^\t\r\n]+)", re.MULTILINE)

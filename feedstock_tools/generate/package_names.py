@@ -17,6 +17,7 @@ from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.packages import read_tools
 from feedstock_tools.reading import read_bytes
+from feedstock_tools.versions import normalized
 
 #: Where the newest mapping is.
 MAPPING = "https://conda-mapping.prefix.dev/compressed-v0/compressed_mapping.json"
@@ -114,11 +115,6 @@ class PackageNames:
         """Whether there is a mapping, and it does not have the project."""
         normal = normalized(project)
         return self.date is not None and normal not in _FREQUENT and normal not in self.mapped
-
-
-def normalized(project: str) -> str:
-    """The name by which an index knows a project (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", project.lower())
 
 
 def read_names(path: Path) -> PackageNames:

@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
-from feedstock_tools.generate.package_names import OF_CMAKE, PackageNames, normalized
+from feedstock_tools.generate.package_names import OF_CMAKE, PackageNames
 from feedstock_tools.generate.setup_script import SetupScript, read_setup_script
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_below, is_file, open_file, read_text, read_up_to
+from feedstock_tools.versions import normalized
 
 _LARGEST = 1024 * 1024
 _FREQUENT_NAMES = PackageNames()

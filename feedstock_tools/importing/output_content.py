@@ -169,11 +169,9 @@ def text_of(text: str) -> str:
 def literal(text: str, version: str) -> str:
     """A text with placeholders, also for the version where it is written out."""
     value = text_of(text)
-    return (
-        value
-        if len(version) < 3 or is_by_hash(value)
-        else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
-    )
+    if len(version) < 3 or is_by_hash(value):
+        return value
+    return re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
 
 
 def requirement(entry: Entry) -> Any:

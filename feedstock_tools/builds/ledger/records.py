@@ -71,7 +71,8 @@ class BuildRecord:
         log: the log file's path below the ledger's folder.
         marks: notes: `channel` is the origin of its channels, if they have one (`ChannelProperties`), `tests` is
             `left out` if they were not run, with the reason under `tests-reason`, or names the emulator of a cross
-            build; `libraries` has a line for each library that the package needs and no requirement brings.
+            build; `libraries` has a line for each library that the package needs and no requirement brings, and for
+            each other doubt.
         attempt: 1, or more for retries.
         machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
         cores: its number of cores; None if it was not built here.

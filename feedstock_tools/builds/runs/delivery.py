@@ -36,6 +36,7 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code, lacking
 from feedstock_tools.redaction import redacted, without_credentials
+from feedstock_tools.versions import normalized
 from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
@@ -175,13 +176,9 @@ def _other_versions(metadata: PackageMetadata, paths: bytes) -> Iterator[str]:
     A recipe may leave out what a version has after its number proper, such as the `.post1` of wheels made again.
     """
     for found in map(_DISTRIBUTION.fullmatch, re.findall(r'"_path": ?"([^"]+)"', paths.decode(errors="replace"))):
-        its_own = found is not None and _plain_name(found[2]) == _plain_name(metadata.name)
+        its_own = found is not None and normalized(found[2]) == normalized(metadata.name)
         if found and its_own and _plain_version(found[3]) != _plain_version(metadata.version):
             yield f"pip sees version {found[3]} in the package of version {metadata.version}: {found[1]}"
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _plain_version(version: str) -> str:

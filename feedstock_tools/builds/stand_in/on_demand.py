@@ -31,8 +31,9 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.packages import KnownPackage, OwnSource, Wheel, read_packages, read_tools, tools_file
 from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
-from feedstock_tools.generate.package_names import PackageNames, normalized
+from feedstock_tools.generate.package_names import PackageNames
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import normalized
 from feedstock_tools.wording import counted
 
 #: The role of a package that has no files because another has them.

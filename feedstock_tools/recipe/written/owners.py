@@ -1,4 +1,5 @@
-"""The owners of keys in a recipe as people wrote it: the recipe itself, its outputs and stages; what each requires."""
+"""The owners of keys in a recipe as people wrote it: the recipe itself, its outputs and stages; what each requires,
+and its sources."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ _NAMES = (("package", "name"), ("recipe", "name"), ("staging", "name"), ("name",
 _CALL = re.compile(r"""\$?\{\{-?\s*(\w+)\(\s*['"]([^'"]+)['"].*\}\}""")
 _COMPILER = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
 _EXACT_PIN = re.compile(r"""\{\{-?\s*pin_subpackage\(\s*(.+?)\s*,.*\bexact\s*=\s*[Tt]rue""")
+#: The keys that say which content a source has, besides its hash: conda-build's, then rattler-build's.
+_ADDRESSES = ("url", "git_rev", "git_tag", "svn_rev", "hg_tag", "tag", "rev")
 #: Keys of an owner, or of its section `build`, that put files into its package.
 _FILLING = frozenset({"files", "script", "inherit", "cache"})
 
@@ -169,3 +172,21 @@ def name_of(requirement: str) -> str:
     """
     match = _CALL.match(requirement)
     return match[2] if match else requirement.split(" ")[0].split("::")[-1].lower()
+
+
+def written_sources(document: Document) -> list[Part]:
+    """The sources of a recipe as mappings, in the order of the recipe, but for folders beside it."""
+
+    def within(part: Part) -> Iterator[Part]:
+        if addresses_of(part):
+            yield part
+        for inner in (*part.items, *(entry.value for entry in part.entries if entry.key in {"then", "else"})):
+            yield from within(inner)
+
+    keys = (("source",), ("outputs", "*", "source"))
+    return [source for own in keys for entry in document.entries(*own) for source in within(entry.value)]
+
+
+def addresses_of(source: Part) -> list[Entry]:
+    """The entries of a source that say which content it has, besides its hash."""
+    return [entry for entry in source.entries if entry.key in _ADDRESSES]

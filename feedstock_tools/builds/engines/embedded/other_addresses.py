@@ -13,9 +13,9 @@ from pathlib import Path
 
 from feedstock_tools.channel.http import NoAnswerError, ask
 from feedstock_tools.channel.package_index import is_source_of_pypi, listed_source
-from feedstock_tools.edit.sources import written_sources
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit, read_document
+from feedstock_tools.recipe.written.owners import written_sources
 from feedstock_tools.recipe.written.variables import expand
 
 _SECONDS = 10
@@ -28,17 +28,11 @@ def other_addresses(recipe: Path, fetched: Path, machine: Mapping[str, str]) -> 
         fetched: the engine's folder of fetched sources; those in it are left out.
         machine: the environment, which names the indexes.
     """
-    if "/packages/source/" not in recipe.read_text(encoding="utf-8", errors="replace"):
-        return {}
     found = {}
     with suppress(FeedstockError):  # an index that cannot be read, too
-        for _, address in _addresses(read_document(recipe, within=None)):
-            if (
-                is_source_of_pypi(address)
-                and address not in _fetched(fetched)
-                and not _answers(address)
-                and (archive := listed_source(address, machine))
-            ):
+        addresses = {address for _, address in _addresses(read_document(recipe, within=None))}
+        for address in set(filter(is_source_of_pypi, addresses)) - _fetched(fetched):
+            if not _answers(address) and (archive := listed_source(address, machine)):
                 found[address] = archive.url
     return found
 
